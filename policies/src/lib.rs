@@ -1,0 +1,1 @@
+//! Expert-cache policies and the cache that an engine links.

@@ -1,0 +1,1 @@
+//! hotset: replay MoE router traces through a real expert cache and price every miss.

@@ -1,0 +1,2 @@
+//! The `hotset` command line.
+fn main() {}
