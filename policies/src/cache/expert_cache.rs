@@ -1,0 +1,508 @@
+//! [`ExpertCache`]: demands and prefetches.
+
+use super::entry::{ABSENT, Entry, ExpertId, LIMIT, PENDING, PREFETCHED};
+use super::plan::NOBODY;
+use super::room::PoolRoom;
+use super::{Action, CacheError, Placement, Plan};
+use crate::{Event, Key, Policy, PoolShape};
+
+/// How slots are shared between layers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Slots {
+    /// One pool of this many slots over all layers.
+    Global(u32),
+    /// A pool of its own for each layer, with this many slots each.
+    Layer(Vec<u32>),
+}
+
+pub(super) struct Pool<P> {
+    pub policy: P,
+    /// Slots that hold nothing; the lowest is taken first after construction.
+    pub free: Vec<u32>,
+    pub capacity: u32,
+}
+
+/// A cache of expert slots under policy `P`; see the [module](self) for how to drive it.
+///
+/// Memory: 8 bytes an expert, 4 a slot, and the policy's own state; all of it is taken at
+/// construction.
+pub struct ExpertCache<P> {
+    /// Dense key of each layer's expert 0, and the number of experts behind the last.
+    pub(super) bases: Vec<Key>,
+    pub(super) global: bool,
+    pub(super) pools: Vec<Pool<P>>,
+    pub(super) entries: Vec<Entry>,
+    /// Number of the latest event; every demand and prefetch is one.
+    pub(super) now: u32,
+    /// Demands that were not released yet: event and layer, oldest first.
+    pub(super) open: Vec<(u32, u32)>,
+    placements: Vec<Placement>,
+    missing: Vec<u32>,
+    dropped: Vec<Key>,
+    event_keys: Vec<Key>,
+    event_weights: Vec<f32>,
+}
+
+impl<P: Policy> ExpertCache<P> {
+    /// A cache for a model with `experts[l]` experts in MoE layer `l` and `top_k[l]` of them used
+    /// by a token. `policy` builds the policy of each pool.
+    ///
+    /// # Errors
+    /// No layers, a layer without experts, no slots, more slots than experts, more than 2^30 - 1
+    /// experts, or a number of per-layer slots that is not the number of layers.
+    pub fn new(
+        experts: &[u32],
+        top_k: &[u32],
+        slots: &Slots,
+        mut policy: impl FnMut(usize, &PoolShape) -> P,
+    ) -> Result<Self, CacheError> {
+        let bases = key_bases(experts)?;
+        check_slots(slots, experts)?;
+        let total = bases[experts.len()];
+        let shapes = match slots {
+            Slots::Global(capacity) => vec![PoolShape {
+                capacity: *capacity,
+                keys: total,
+                layer_bases: bases[..experts.len()].to_vec(),
+                keys_per_token: top_k.iter().sum(),
+            }],
+            Slots::Layer(capacities) => capacities
+                .iter()
+                .zip(experts)
+                .enumerate()
+                .map(|(layer, (&capacity, &keys))| PoolShape {
+                    capacity,
+                    keys,
+                    layer_bases: vec![0],
+                    keys_per_token: top_k.get(layer).copied().unwrap_or(1),
+                })
+                .collect(),
+        };
+        let pools = shapes
+            .iter()
+            .enumerate()
+            .map(|(index, shape)| Pool {
+                policy: policy(index, shape),
+                free: (0..shape.capacity).rev().collect(),
+                capacity: shape.capacity,
+            })
+            .collect();
+        let widest = experts.iter().copied().max().unwrap_or(0) as usize;
+        Ok(Self {
+            global: matches!(slots, Slots::Global(_)),
+            pools,
+            entries: vec![Entry::EMPTY; total as usize],
+            now: 0,
+            open: Vec::with_capacity(experts.len()),
+            placements: Vec::with_capacity(widest),
+            missing: Vec::with_capacity(widest),
+            dropped: Vec::with_capacity(widest),
+            event_keys: Vec::with_capacity(widest),
+            event_weights: Vec::with_capacity(widest),
+            bases,
+        })
+    }
+
+    /// Number of MoE layers.
+    #[must_use]
+    pub fn layers(&self) -> usize {
+        self.bases.len() - 1
+    }
+
+    /// Slots over all pools.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.pools.iter().map(|pool| pool.capacity).sum()
+    }
+
+    /// Experts that hold a slot, those whose copies are in flight included.
+    #[must_use]
+    pub fn resident(&self) -> u32 {
+        self.pools.iter().map(|pool| pool.policy.len()).sum()
+    }
+
+    /// Layer and expert of a dense key.
+    #[must_use]
+    pub fn expert_of(&self, key: Key) -> (usize, u32) {
+        let layer = self.bases.partition_point(|&base| base <= key) - 1;
+        (layer, key - self.bases[layer])
+    }
+
+    /// The slot of an expert whose copy is complete.
+    #[must_use]
+    pub fn slot_of(&self, layer: usize, expert: u32) -> Option<u32> {
+        let entry = self.entries[self.key(layer, expert)];
+        (entry.is_resident() && !entry.is_pending()).then(|| entry.slot())
+    }
+
+    /// The policy of a pool: pool 0 in global scope, else the layer's.
+    #[must_use]
+    pub fn policy(&self, pool: usize) -> &P {
+        &self.pools[pool].policy
+    }
+
+    /// The dense keys of all experts that hold a slot, ascending.
+    pub fn residents(&self) -> impl Iterator<Item = Key> + '_ {
+        (0..).zip(&self.entries).filter(|(_, entry)| entry.is_resident()).map(|(key, _)| key)
+    }
+
+    /// A step over `tokens` tokens begins. Only observing policies use it.
+    #[inline(always)]
+    pub fn begin_step(&mut self, tokens: u32) {
+        if P::OBSERVES {
+            for pool in &mut self.pools {
+                pool.policy.begin_step(tokens);
+            }
+        }
+    }
+
+    /// The experts that a layer needs in this step. Duplicates (a batch's tokens share experts)
+    /// are one demand. Hits are touched in the order given; then the distinct misses, in ascending
+    /// id, take a free slot or that of an expert which neither this event nor another unreleased
+    /// one needs and whose own copy is complete.
+    ///
+    /// An event that needs more experts than its pool has slots admits nothing: its misses are
+    /// [`Action::Unplaced`].
+    ///
+    /// # Panics
+    /// If `layer` or an expert id is out of range.
+    #[inline]
+    pub fn demand<E: ExpertId>(&mut self, layer: usize, experts: &[E]) -> Plan<'_> {
+        self.demand_weighted(layer, experts, &[])
+    }
+
+    /// [`demand`](Self::demand) with the router's weight of each entry of `experts`, which
+    /// policies that read weights need; empty where there are none.
+    ///
+    /// # Panics
+    /// If `layer` or an expert id is out of range.
+    #[inline]
+    pub fn demand_weighted<E: ExpertId>(
+        &mut self,
+        layer: usize,
+        experts: &[E],
+        weights: &[f32],
+    ) -> Plan<'_> {
+        let overflow = experts.len() > self.pools[self.pool_of(layer)].capacity as usize
+            && self.count_distinct(layer, experts) > self.pools[self.pool_of(layer)].capacity;
+        if P::OBSERVES {
+            self.observe(layer, experts, weights);
+        }
+        let now = self.begin_event();
+        self.open_event(layer);
+        let floor = self.floor();
+
+        let (base, end) = (self.bases[layer], self.bases[layer + 1]);
+        let pool_base = if self.global { 0 } else { base };
+        let pool = &mut self.pools[if self.global { 0 } else { layer }];
+        let entries = &mut self.entries[base as usize..end as usize];
+        self.placements.clear();
+        self.missing.clear();
+        self.dropped.clear();
+        let (mut prefetch_hits, mut pending) = (0, 0);
+        for expert in experts {
+            let expert = expert.index();
+            let entry = &mut entries[expert as usize];
+            if entry.stamp == now {
+                continue;
+            }
+            entry.stamp = now;
+            if entry.word == ABSENT {
+                self.missing.push(expert);
+                continue;
+            }
+            let mut action = Action::Hit;
+            if entry.word > LIMIT {
+                if entry.word & PENDING != 0 {
+                    action = Action::Pending;
+                    pending += 1;
+                } else {
+                    action = Action::PrefetchHit;
+                    prefetch_hits += 1;
+                }
+                entry.word &= !PREFETCHED;
+            }
+            let slot = entry.slot();
+            self.placements.push(Placement { expert, slot, evicted: NOBODY, action });
+            pool.policy.hit(base - pool_base + expert);
+        }
+        let hits = self.placements.len() as u32 - pending;
+        sort_ascending(&mut self.missing);
+
+        let entries = if self.global {
+            &mut self.entries[..]
+        } else {
+            &mut self.entries[base as usize..end as usize]
+        };
+        let (mut fetches, mut unplaced, mut wasted) = (0, 0, 0);
+        for &expert in &self.missing {
+            let key = base - pool_base + expert;
+            let mut room =
+                PoolRoom::new(entries, pool_base, floor, &mut pool.free, &mut self.dropped);
+            let placed = !overflow && pool.policy.admit(key, &mut room);
+            let slot = if placed { room.take_slot() } else { None };
+            let evicted = room.evicted;
+            wasted += room.wasted;
+            let (slot, action) = match slot {
+                Some(slot) => (slot, Action::Fetch),
+                None => (0, Action::Unplaced),
+            };
+            if action == Action::Fetch {
+                entries[key as usize].word = slot | PENDING;
+                fetches += 1;
+            } else {
+                unplaced += 1;
+            }
+            self.placements.push(Placement { expert, slot, evicted, action });
+        }
+        Plan {
+            placements: &self.placements,
+            dropped: &self.dropped,
+            hits,
+            prefetch_hits,
+            pending,
+            fetches,
+            unplaced,
+            wasted,
+        }
+    }
+
+    /// Brings in experts that a layer is predicted to need, in the order given. A resident one is
+    /// not touched, only kept from then on until the demands that are open now are released; an
+    /// absent one is admitted as if it had been used, evicting none that an open demand needs and
+    /// none of the predictions before it. Predictions that find no room are
+    /// [`Action::Unplaced`].
+    ///
+    /// # Panics
+    /// If `layer` or an expert id is out of range.
+    pub fn prefetch<E: ExpertId>(&mut self, layer: usize, predictions: &[E]) -> Plan<'_> {
+        let now = self.begin_event();
+        let floor = self.floor();
+        let base = self.bases[layer];
+        let pool_base = if self.global { 0 } else { base };
+        let pool_end = if self.global { self.entries.len() as u32 } else { self.bases[layer + 1] };
+        let pool = &mut self.pools[if self.global { 0 } else { layer }];
+        let entries = &mut self.entries[pool_base as usize..pool_end as usize];
+        self.placements.clear();
+        self.dropped.clear();
+        let (mut hits, mut pending, mut fetches, mut unplaced, mut wasted) = (0, 0, 0, 0, 0);
+        for expert in predictions {
+            let expert = expert.index();
+            assert!(base + expert < self.bases[layer + 1], "expert {expert} of layer {layer}");
+            let key = base - pool_base + expert;
+            let entry = &mut entries[key as usize];
+            if entry.stamp == now {
+                continue;
+            }
+            entry.stamp = now;
+            let entry = *entry;
+            let mut placement =
+                Placement { expert, slot: entry.slot(), evicted: NOBODY, action: Action::Hit };
+            if entry.is_pending() {
+                placement.action = Action::Pending;
+                pending += 1;
+            } else if entry.is_resident() {
+                hits += 1;
+            } else {
+                let mut room =
+                    PoolRoom::new(entries, pool_base, floor, &mut pool.free, &mut self.dropped);
+                let admitted = pool.policy.admit(key, &mut room);
+                let slot = if admitted { room.take_slot() } else { None };
+                placement.evicted = room.evicted;
+                wasted += room.wasted;
+                if let Some(slot) = slot {
+                    entries[key as usize].word = slot | PENDING | PREFETCHED;
+                    (placement.slot, placement.action) = (slot, Action::Fetch);
+                    fetches += 1;
+                } else {
+                    (placement.slot, placement.action) = (0, Action::Unplaced);
+                    unplaced += 1;
+                }
+            }
+            self.placements.push(placement);
+        }
+        Plan {
+            placements: &self.placements,
+            dropped: &self.dropped,
+            hits,
+            prefetch_hits: 0,
+            pending,
+            fetches,
+            unplaced,
+            wasted,
+        }
+    }
+
+    /// The copy of an expert into its slot is complete. Returns whether it was in flight.
+    ///
+    /// # Panics
+    /// If `layer` or `expert` is out of range.
+    #[inline(always)]
+    pub fn complete(&mut self, layer: usize, expert: u32) -> bool {
+        let key = self.key(layer, expert);
+        let entry = &mut self.entries[key];
+        let was_pending = entry.is_pending();
+        if was_pending {
+            entry.word &= !PENDING;
+        }
+        was_pending
+    }
+
+    /// The layer's experts have been used: their slots may be given away again. Releases take
+    /// effect in the order of the demands, so a later layer's slots stay while an earlier demand
+    /// is open. A new demand of the same layer releases the one before it.
+    #[inline(always)]
+    pub fn release(&mut self, layer: usize) {
+        if let Some(index) = self.open.iter().position(|&(_, open)| open == layer as u32) {
+            self.open.remove(index);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn pool_of(&self, layer: usize) -> usize {
+        if self.global { 0 } else { layer }
+    }
+
+    #[inline(always)]
+    fn key(&self, layer: usize, expert: u32) -> usize {
+        let key = self.bases[layer] + expert;
+        assert!(key < self.bases[layer + 1], "expert {expert} of layer {layer}");
+        key as usize
+    }
+
+    /// Experts asked for by this event or a later one are needed by an open demand.
+    #[inline(always)]
+    pub(super) fn floor(&self) -> u32 {
+        self.open.first().map_or(self.now, |&(event, _)| event)
+    }
+
+    #[inline(always)]
+    fn open_event(&mut self, layer: usize) {
+        self.release(layer);
+        self.open.push((self.now, layer as u32));
+    }
+
+    #[inline(always)]
+    fn begin_event(&mut self) -> u32 {
+        if self.now == u32::MAX {
+            self.renumber();
+        }
+        self.now += 1;
+        self.now
+    }
+
+    /// Starts numbering events again after 2^32 of them: what is needed keeps a number that says
+    /// so, everything else is as if it had never been asked for.
+    #[cold]
+    fn renumber(&mut self) {
+        let floor = self.open.first().map_or(u32::MAX, |&(event, _)| event);
+        for entry in &mut self.entries {
+            entry.stamp = u32::from(entry.stamp >= floor);
+        }
+        for (event, _) in &mut self.open {
+            *event = 1;
+        }
+        self.now = 1;
+    }
+
+    #[cold]
+    fn count_distinct<E: ExpertId>(&mut self, layer: usize, experts: &[E]) -> u32 {
+        // Marking needs a number of its own, and must not keep what it marks from leaving.
+        self.begin_event();
+        let base = self.bases[layer];
+        let mut distinct = 0;
+        self.missing.clear();
+        for expert in experts {
+            let key = (base + expert.index()) as usize;
+            if std::mem::replace(&mut self.entries[key].stamp, self.now) != self.now {
+                distinct += 1;
+            }
+        }
+        distinct
+    }
+
+    /// Tells an observing policy of the event before its hits and misses.
+    fn observe<E: ExpertId>(&mut self, layer: usize, experts: &[E], weights: &[f32]) {
+        let offset = if self.global { self.bases[layer] } else { 0 };
+        self.event_keys.clear();
+        self.event_weights.clear();
+        for (position, expert) in experts.iter().enumerate() {
+            let key = offset + expert.index();
+            let weight = weights.get(position).copied();
+            if let Some(known) = self.event_keys.iter().position(|&other| other == key) {
+                if let Some(weight) = weight {
+                    self.event_weights[known] += weight;
+                }
+            } else {
+                self.event_keys.push(key);
+                self.event_weights.extend(weight);
+            }
+        }
+        let pool = self.pool_of(layer);
+        self.pools[pool].policy.begin_event(&Event {
+            layer: if self.global { layer as u32 } else { 0 },
+            keys: &self.event_keys,
+            weights: &self.event_weights,
+        });
+    }
+}
+
+/// Insertion sort: an event has a handful of misses.
+#[inline(always)]
+fn sort_ascending(ids: &mut [u32]) {
+    if ids.len() > 32 {
+        ids.sort_unstable();
+        return;
+    }
+    for place in 1..ids.len() {
+        let id = ids[place];
+        let mut hole = place;
+        while hole > 0 && ids[hole - 1] > id {
+            ids[hole] = ids[hole - 1];
+            hole -= 1;
+        }
+        ids[hole] = id;
+    }
+}
+
+fn key_bases(experts: &[u32]) -> Result<Vec<Key>, CacheError> {
+    if experts.is_empty() {
+        return Err(CacheError::NoLayers);
+    }
+    if let Some(layer) = experts.iter().position(|&count| count == 0) {
+        return Err(CacheError::NoExperts { layer });
+    }
+    let total: u64 = experts.iter().map(|&count| u64::from(count)).sum();
+    if total > u64::from(LIMIT) {
+        return Err(CacheError::TooManyExperts { experts: total });
+    }
+    let mut bases = vec![0];
+    for &count in experts {
+        bases.push(bases[bases.len() - 1] + count);
+    }
+    Ok(bases)
+}
+
+pub(super) fn check_slots(slots: &Slots, experts: &[u32]) -> Result<(), CacheError> {
+    let over = |slots, experts| Err(CacheError::MoreSlotsThanExperts { slots, experts });
+    match slots {
+        Slots::Global(0) => Err(CacheError::NoSlots),
+        Slots::Global(slots) => {
+            let experts = experts.iter().sum();
+            if *slots > experts { over(*slots, experts) } else { Ok(()) }
+        }
+        Slots::Layer(each) => {
+            if each.len() != experts.len() {
+                let (given, layers) = (each.len(), experts.len());
+                return Err(CacheError::LayerCount { given, layers });
+            }
+            if each.iter().all(|&slots| slots == 0) {
+                return Err(CacheError::NoSlots);
+            }
+            match each.iter().zip(experts).find(|(slots, experts)| slots > experts) {
+                Some((&slots, &experts)) => over(slots, experts),
+                None => Ok(()),
+            }
+        }
+    }
+}

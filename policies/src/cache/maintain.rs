@@ -1,0 +1,176 @@
+//! [`ExpertCache`]: changing its slots, and checking its invariants.
+
+use super::entry::{Entry, PENDING};
+use super::expert_cache::check_slots;
+use super::room::PoolRoom;
+use super::{CacheError, ExpertCache, Slots};
+use crate::{Key, Policy};
+
+/// What a [`resize`](ExpertCache::resize) did to the residents, for the engine to follow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resized {
+    /// Dense keys of the experts that left.
+    pub evicted: Vec<Key>,
+    /// Experts whose slot went away while others are free: key, old slot, new slot. Copy them
+    /// within GPU memory before the old slots are unmapped.
+    pub moved: Vec<(Key, u32, u32)>,
+}
+
+impl<P: Policy> ExpertCache<P> {
+    /// Gives or takes slots while the cache is in use. Growing adds free slots behind the others.
+    /// Shrinking lets the policy evict until the rest fits, then moves residents out of the slots
+    /// that go away.
+    ///
+    /// # Errors
+    /// The scope differs, the number of slots is not possible, or (when shrinking) an open demand
+    /// or a copy in flight needs a slot of the pool.
+    pub fn resize(&mut self, slots: &Slots) -> Result<Resized, CacheError> {
+        let experts: Vec<u32> = self.bases.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let capacities = match (slots, self.global) {
+            (Slots::Global(slots), true) => vec![*slots],
+            (Slots::Layer(each), false) => each.clone(),
+            _ => return Err(CacheError::ScopeChanged),
+        };
+        check_slots(slots, &experts)?;
+        for (index, &capacity) in capacities.iter().enumerate() {
+            if capacity < self.pools[index].capacity {
+                self.check_unused(index, 0..self.pools[index].capacity)?;
+            }
+        }
+        let mut resized = Resized::default();
+        for (index, &capacity) in capacities.iter().enumerate() {
+            self.resize_pool(index, capacity, &mut resized);
+        }
+        Ok(resized)
+    }
+
+    /// Takes back slots of a pool whose contents the engine has overwritten (a prefill that
+    /// borrowed them as buffers): whoever was in them is no longer resident, and the slots are
+    /// free. Returns the dense keys of those experts, ascending. Pool 0 in global scope, else the
+    /// layer.
+    ///
+    /// # Errors
+    /// An open demand or a copy in flight needs one of the slots.
+    pub fn invalidate(
+        &mut self,
+        pool: usize,
+        slots: std::ops::Range<u32>,
+    ) -> Result<Vec<Key>, CacheError> {
+        self.check_unused(pool, slots.clone())?;
+        let base = self.pool_base(pool);
+        let mut dropped = Vec::new();
+        for key in self.pool_keys(pool) {
+            let entry = &mut self.entries[key as usize];
+            if entry.is_resident() && slots.contains(&entry.slot()) {
+                self.pools[pool].free.push(entry.slot());
+                self.pools[pool].policy.remove(key - base);
+                entry.word = Entry::EMPTY.word;
+                dropped.push(key);
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Checks every invariant of the cache and its policies: each resident has a slot of its own
+    /// below the capacity, the other slots are free, and the policies agree about who is in.
+    ///
+    /// # Errors
+    /// Says which invariant is broken.
+    pub fn validate(&self) -> Result<(), String> {
+        for (index, pool) in self.pools.iter().enumerate() {
+            let base = self.pool_base(index);
+            pool.policy.validate().map_err(|broken| format!("pool {index}: {broken}"))?;
+            let mut owners = vec![0u32; pool.capacity as usize];
+            for key in self.pool_keys(index) {
+                let entry = self.entries[key as usize];
+                if entry.is_resident() != pool.policy.contains(key - base) {
+                    return Err(format!("pool {index}: cache and policy disagree about {key}"));
+                }
+                if entry.is_resident() {
+                    match owners.get_mut(entry.slot() as usize) {
+                        Some(owner) => *owner += 1,
+                        None => return Err(format!("{key} is in slot {}", entry.slot())),
+                    }
+                }
+            }
+            for &slot in &pool.free {
+                match owners.get_mut(slot as usize) {
+                    Some(owner) => *owner += 1,
+                    None => return Err(format!("pool {index}: free slot {slot} does not exist")),
+                }
+            }
+            if let Some(slot) = owners.iter().position(|&owners| owners != 1) {
+                return Err(format!("pool {index}: slot {slot} has {} owners", owners[slot]));
+            }
+        }
+        Ok(())
+    }
+
+    fn resize_pool(&mut self, index: usize, capacity: u32, resized: &mut Resized) {
+        let base = self.pool_base(index);
+        let keys = self.pool_keys(index);
+        let floor = self.floor().saturating_add(1);
+        let pool = &mut self.pools[index];
+        while pool.policy.len() > capacity {
+            let entries = &mut self.entries[keys.start as usize..keys.end as usize];
+            let mut dropped = Vec::new();
+            let mut room = PoolRoom::new(entries, base, floor, &mut pool.free, &mut dropped);
+            if !pool.policy.evict_one(&mut room) {
+                break;
+            }
+            resized.evicted.push(room.evicted);
+            resized.evicted.append(&mut dropped);
+        }
+        pool.policy.set_capacity(capacity);
+        pool.capacity = capacity;
+        let mut used = vec![false; capacity as usize];
+        for key in keys.clone() {
+            let entry = self.entries[key as usize];
+            if entry.is_resident()
+                && let Some(used) = used.get_mut(entry.slot() as usize)
+            {
+                *used = true;
+            }
+        }
+        let pool = &mut self.pools[index];
+        pool.free.clear();
+        pool.free.extend((0..capacity).rev().filter(|&slot| !used[slot as usize]));
+        for key in keys {
+            let entry = &mut self.entries[key as usize];
+            if entry.is_resident() && entry.slot() >= capacity {
+                let old = entry.slot();
+                if let Some(new) = pool.free.pop() {
+                    entry.word = entry.word - old + new;
+                    resized.moved.push((key, old, new));
+                }
+            }
+        }
+    }
+
+    /// Refuses if an open demand needs, or a copy is in flight into, one of the slots.
+    fn check_unused(&self, pool: usize, slots: std::ops::Range<u32>) -> Result<(), CacheError> {
+        let floor = self.open.first().map_or(u32::MAX, |&(event, _)| event);
+        for key in self.pool_keys(pool) {
+            let entry = self.entries[key as usize];
+            if entry.is_resident()
+                && slots.contains(&entry.slot())
+                && (entry.word & PENDING != 0 || entry.stamp >= floor)
+            {
+                return Err(CacheError::SlotInUse { slot: entry.slot() });
+            }
+        }
+        Ok(())
+    }
+
+    fn pool_base(&self, pool: usize) -> Key {
+        if self.global { 0 } else { self.bases[pool] }
+    }
+
+    fn pool_keys(&self, pool: usize) -> std::ops::Range<Key> {
+        if self.global {
+            0..self.bases[self.bases.len() - 1]
+        } else {
+            self.bases[pool]..self.bases[pool + 1]
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The expert cache that an engine links: events in, plans out.
+//!
+//! A pure state machine. The engine tells it which experts a layer needs, it answers with a
+//! [`Plan`] (where each expert is, what to copy where, who makes room), the engine does the
+//! copies and says what completed. The simulator is just another engine.
+
+mod entry;
+mod error;
+mod expert_cache;
+mod maintain;
+mod plan;
+mod room;
+
+pub use entry::ExpertId;
+pub use error::CacheError;
+pub use expert_cache::{ExpertCache, Slots};
+pub use maintain::Resized;
+pub use plan::{Action, Placement, Plan};

@@ -1,0 +1,136 @@
+//! The one trait that every eviction policy implements, and what a policy may ask of its pool.
+//!
+//! A *pool* is a set of slots that share one policy: the whole cache in global scope, one layer's
+//! slots in layer scope. A policy sees dense pool-local keys `0..pool.keys`, keeps its state in
+//! arrays indexed by them, and allocates nothing after construction.
+
+/// A dense pool-local key of an expert, `0..keys`.
+pub type Key = u32;
+
+/// What a policy is built for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolShape {
+    /// Slots in the pool.
+    pub capacity: u32,
+    /// Number of experts that can ask for a slot; keys are `0..keys`.
+    pub keys: u32,
+    /// First key of each layer in the pool, ascending; one entry in layer scope.
+    pub layer_bases: Vec<u32>,
+    /// Experts that one token uses over all of the pool's layers.
+    pub keys_per_token: u32,
+}
+
+impl PoolShape {
+    /// A pool of one layer, as plain cache traces have.
+    #[must_use]
+    pub fn flat(capacity: u32, keys: u32) -> Self {
+        Self { capacity, keys, layer_bases: vec![0], keys_per_token: 1 }
+    }
+
+    /// Number of layers in the pool.
+    #[must_use]
+    pub fn layers(&self) -> u32 {
+        self.layer_bases.len() as u32
+    }
+
+    /// The layer of every key, one entry a key.
+    #[must_use]
+    pub fn layer_of_keys(&self) -> Vec<u32> {
+        let mut layers = vec![0; self.keys as usize];
+        for (layer, &base) in self.layer_bases.iter().enumerate() {
+            for of_key in &mut layers[base as usize..] {
+                *of_key = layer as u32;
+            }
+        }
+        layers
+    }
+}
+
+/// One layer of one step as an observing policy sees it, before its hits and misses.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// Layer within the pool, `0..pool.layers()`.
+    pub layer: u32,
+    /// The distinct keys that the event needs, in order of first appearance (best rank first).
+    pub keys: &'a [Key],
+    /// Router weight of each key, summed over the step's tokens; empty where none were recorded.
+    pub weights: &'a [f32],
+}
+
+/// The pool's side of an eviction: who may leave, and who left.
+pub trait Room {
+    /// Whether `key` may leave now: the running events do not need it, its copy is not in flight
+    /// and nothing protects it.
+    fn may_evict(&self, key: Key) -> bool;
+    /// Records that `key` left its slot.
+    fn evict(&mut self, key: Key);
+}
+
+/// Sequential semantics: one access at a time, so anything may leave and nobody keeps slots.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Anyone;
+
+impl Room for Anyone {
+    #[inline(always)]
+    fn may_evict(&self, _: Key) -> bool {
+        true
+    }
+    #[inline(always)]
+    fn evict(&mut self, _: Key) {}
+}
+
+/// An eviction policy over the dense keys of one pool.
+///
+/// The caller tells hits from misses: [`hit`](Policy::hit) only for resident keys,
+/// [`admit`](Policy::admit) only for absent ones. A policy never evicts a key that
+/// [`Room::may_evict`] denies; where it looks for a victim in a list it passes over such keys
+/// and leaves their place in the list alone.
+pub trait Policy {
+    /// Whether the policy wants [`begin_step`](Policy::begin_step) and
+    /// [`begin_event`](Policy::begin_event). A constant, so the others pay nothing.
+    const OBSERVES: bool = false;
+
+    /// Whether `key` is resident.
+    fn contains(&self, key: Key) -> bool;
+
+    /// Number of resident keys.
+    fn len(&self) -> u32;
+
+    /// Whether nothing is resident.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A resident key was used.
+    fn hit(&mut self, key: Key);
+
+    /// Brings in an absent key, evicting through `room` as needed. Returns `false` and changes no
+    /// residency if the pool is full and nothing in it may leave.
+    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool;
+
+    /// Evicts one key by the policy's own rule (the pool shrinks). `false` if nothing may leave.
+    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool;
+
+    /// Drops a resident key whose slot was taken from outside; it leaves no history behind.
+    fn remove(&mut self, key: Key);
+
+    /// Sets the number of slots; called when at most that many keys are resident.
+    fn set_capacity(&mut self, capacity: u32);
+
+    /// A step of `tokens` tokens begins. Only called if [`OBSERVES`](Policy::OBSERVES).
+    fn begin_step(&mut self, tokens: u32) {
+        let _ = tokens;
+    }
+
+    /// An event begins; its hits and admissions follow. Only called if
+    /// [`OBSERVES`](Policy::OBSERVES).
+    fn begin_event(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
+
+    /// Checks the structure's invariants; tests call it after every operation.
+    ///
+    /// # Errors
+    /// Says which invariant is broken.
+    fn validate(&self) -> Result<(), String>;
+}

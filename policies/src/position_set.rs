@@ -1,0 +1,118 @@
+//! A set of positions in a trace with a fast maximum: a bitmap under a 64-ary hierarchy.
+//!
+//! Belady's victim is the resident key with the farthest next use, so residents are kept as set
+//! bits at their next-use positions. One word of a level tells which words of the level below are
+//! not zero; four levels reach 16 million positions.
+
+/// A set over `0..size`.
+#[derive(Debug, Clone)]
+pub struct PositionSet {
+    /// `levels[0]` is the bitmap itself; the last level is one word.
+    levels: Vec<Vec<u64>>,
+}
+
+impl PositionSet {
+    /// An empty set over positions `0..size`.
+    #[must_use]
+    pub fn new(size: usize) -> Self {
+        let mut levels = Vec::new();
+        let mut words = size.max(1);
+        loop {
+            words = words.div_ceil(64);
+            levels.push(vec![0; words]);
+            if words == 1 {
+                return Self { levels };
+            }
+        }
+    }
+
+    /// Adds a position.
+    #[inline(always)]
+    pub fn insert(&mut self, position: u32) {
+        let mut index = position as usize;
+        for level in &mut self.levels {
+            let word = &mut level[index / 64];
+            let was_empty = *word == 0;
+            *word |= 1 << (index % 64);
+            if !was_empty {
+                return;
+            }
+            index /= 64;
+        }
+    }
+
+    /// Removes a position.
+    #[inline(always)]
+    pub fn remove(&mut self, position: u32) {
+        let mut index = position as usize;
+        for level in &mut self.levels {
+            let word = &mut level[index / 64];
+            *word &= !(1 << (index % 64));
+            if *word != 0 {
+                return;
+            }
+            index /= 64;
+        }
+    }
+
+    /// The largest position in the set.
+    #[must_use]
+    #[inline(always)]
+    pub fn max(&self) -> Option<u32> {
+        let top = self.levels[self.levels.len() - 1][0];
+        (top != 0).then(|| self.descend(self.levels.len(), 0))
+    }
+
+    /// The largest position below `position`.
+    #[must_use]
+    pub fn max_below(&self, position: u32) -> Option<u32> {
+        let mut index = position as usize;
+        for (height, level) in self.levels.iter().enumerate() {
+            let below = level[index / 64] & ((1 << (index % 64)) - 1);
+            if below != 0 {
+                let bit = index / 64 * 64 + 63 - below.leading_zeros() as usize;
+                return Some(self.descend(height, bit));
+            }
+            index /= 64;
+        }
+        None
+    }
+
+    /// Follows the highest bits down from word `index` of the level below `height`.
+    #[inline(always)]
+    fn descend(&self, height: usize, mut index: usize) -> u32 {
+        for level in self.levels[..height].iter().rev() {
+            index = index * 64 + 63 - level[index].leading_zeros() as usize;
+        }
+        index as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_tree_set(
+            size in 1usize..300_000,
+            steps in prop::collection::vec((any::<u32>(), any::<bool>()), 1..200),
+        ) {
+            let (mut set, mut tree) = (PositionSet::new(size), BTreeSet::new());
+            for (raw, add) in steps {
+                let position = raw % size as u32;
+                if add {
+                    set.insert(position);
+                    tree.insert(position);
+                } else {
+                    set.remove(position);
+                    tree.remove(&position);
+                }
+                prop_assert_eq!(set.max(), tree.last().copied());
+                prop_assert_eq!(set.max_below(position), tree.range(..position).last().copied());
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Golden miss counts of unit-size caches (sequential semantics), from `../shared/golden`.
+//! The figures' source and their standing are in its README: libCacheSim 0.3.5.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotset_policies::{Anyone, Belady, Clock, Fifo, Future, Key, Lfu, Lru, Policy, PoolShape};
+
+const SEQUENCES: [&str; 4] = ["moe_global", "moe_layer17", "zipf", "loopscan"];
+
+/// The folder of golden counts; `None`, loudly, where this checkout has no `shared` beside it.
+fn golden_folder() -> Option<PathBuf> {
+    let shared = std::env::var_os("HOTSET_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
+    let golden = shared.join("golden");
+    if golden.is_dir() {
+        return Some(golden);
+    }
+    assert!(std::env::var_os("CI").is_none(), "CI has no {}", golden.display());
+    eprintln!("SKIPPED: no {} here", golden.display());
+    None
+}
+
+fn misses<P: Policy>(mut policy: P, accesses: &[Key]) -> u64 {
+    let mut misses = 0;
+    for &key in accesses {
+        if policy.contains(key) {
+            policy.hit(key);
+        } else {
+            misses += 1;
+            policy.admit(key, &mut Anyone);
+        }
+    }
+    assert_eq!(policy.validate(), Ok(()));
+    misses
+}
+
+/// Compares every row of `name` in every sequence; `allowed` is the relative difference that the
+/// README grants (0 for exact).
+fn check<P: Policy>(name: &str, allowed: f64, policy: impl Fn(&PoolShape, &Arc<Future>) -> P) {
+    let Some(golden) = golden_folder() else { return };
+    let mut rows = 0;
+    for sequence in SEQUENCES {
+        let text = std::fs::read_to_string(golden.join(format!("{sequence}.txt"))).unwrap();
+        let accesses: Vec<Key> = text.lines().map(|line| line.parse().unwrap()).collect();
+        let keys = accesses.iter().max().unwrap() + 1;
+        let future = Arc::new(Future::new(accesses.clone(), keys).unwrap());
+        let table = std::fs::read_to_string(golden.join(format!("{sequence}.csv"))).unwrap();
+        for row in table.lines().map(|line| line.split(',').collect::<Vec<_>>()) {
+            if row[0] != name {
+                continue;
+            }
+            let (capacity, requests, expected): (u32, u64, u64) =
+                (row[1].parse().unwrap(), row[2].parse().unwrap(), row[3].parse().unwrap());
+            assert_eq!(requests, accesses.len() as u64);
+            let found = misses(policy(&PoolShape::flat(capacity, keys), &future), &accesses);
+            assert!(
+                found.abs_diff(expected) as f64 <= allowed * expected as f64,
+                "{name} with {capacity} slots on {sequence}: {found} misses, golden {expected}"
+            );
+            rows += 1;
+        }
+    }
+    assert!(rows >= 12, "{name} has only {rows} golden rows");
+}
+
+#[test]
+fn fifo() {
+    check("FIFO", 0.0, |pool, _| Fifo::new(pool));
+}
+
+#[test]
+fn lru() {
+    check("LRU", 0.0, |pool, _| Lru::new(pool));
+}
+
+#[test]
+fn lfu() {
+    check("LFU", 0.0, |pool, _| Lfu::new(pool));
+}
+
+#[test]
+fn clock() {
+    check("Clock", 0.0, |pool, _| Clock::new(pool));
+}
+
+#[test]
+fn belady() {
+    check("Belady", 0.0, |pool, future| Belady::<false>::new(pool, Arc::clone(future)));
+}
