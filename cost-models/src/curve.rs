@@ -81,6 +81,19 @@ impl BurstCurve {
         )
     }
 
+    /// One more transfer behind a burst as long as any measured: the slope of the last segment, in picoseconds.
+    pub fn queued_ps(&self, bytes: u64) -> u64 {
+        let last = self.transfers.len() - 1;
+        if bytes == 0 {
+            0
+        } else if last == 0 {
+            self.at_size(bytes, 0)
+        } else {
+            let more = self.at_size(bytes, last).saturating_sub(self.at_size(bytes, last - 1));
+            mul_div_round(more, 1, u64::from(self.transfers[last] - self.transfers[last - 1]))
+        }
+    }
+
     fn at_size(&self, bytes: u64, burst: usize) -> u64 {
         let bytes = bytes.max(self.bytes[0]);
         let (low, high) = segment(&self.bytes, bytes);
@@ -100,7 +113,7 @@ fn segment<T: Ord>(knots: &[T], at: T) -> (usize, usize) {
 
 /// The line through two points with `x0 < x1` and `y0 <= y1`, at `x >= x0`, rounded to nearest; saturates.
 fn lerp((x0, y0): (u64, u64), (x1, y1): (u64, u64), x: u64) -> u64 {
-    y0.saturating_add(mul_div_round(y1 - y0, x - x0, x1 - x0))
+    y0.saturating_add(mul_div_round(y1.saturating_sub(y0), x - x0, x1 - x0))
 }
 
 #[cfg(test)]
@@ -141,6 +154,13 @@ mod tests {
         assert_eq!(curve.burst_ps(0, 3), 0);
         assert_eq!(curve.burst_ps(3000, 0), 0);
         assert_eq!(curve.burst_ps(u64::MAX, u32::MAX), u64::MAX, "saturates");
+    }
+
+    #[test]
+    fn one_more_behind_a_full_queue_costs_the_last_slope() {
+        assert_eq!(two_by_two().queued_ps(1000), 70);
+        assert_eq!(two_by_two().queued_ps(2000), 118, "355 / 3");
+        assert_eq!(two_by_two().queued_ps(0), 0);
     }
 
     #[test]

@@ -81,6 +81,17 @@ pub struct HostContention {
     pub host_ps_per_mib: u64,
 }
 
+/// What submitting copies costs around the copies themselves, in picoseconds; zero where the source does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Submission {
+    /// From the end of a kernel to the first copy that waits for it, and from the last copy to the kernel that waits
+    /// for that: both hand-offs between streams together. Paid once a burst that starts on an idle link.
+    pub handoff_ps: u64,
+    /// The least time between two copies that are each followed by an event: smaller copies go no faster.
+    pub copy_ps: u64,
+}
+
 /// An expert computed by host cores where it lies, instead of being copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,6 +121,8 @@ pub struct Link {
     pub host_kernel: Option<HostKernel>,
     /// What slows it and what it slows.
     pub contention: Contention,
+    /// What submitting its copies costs.
+    pub submission: Submission,
 }
 
 impl Link {
@@ -125,6 +138,7 @@ impl Link {
             compute_per_token: None,
             host_kernel: None,
             contention: Contention::default(),
+            submission: Submission::default(),
         }
     }
 
@@ -163,6 +177,50 @@ impl Link {
         }
     }
 
+    /// One more transfer of `bytes` behind others that keep the link busy, in picoseconds: no start to pay, but never
+    /// less than submitting it takes.
+    pub fn queued_ps(&self, bytes: u64) -> u64 {
+        let marginal = match &self.cost {
+            TransferCost::Affine { .. } => self.transfer_ps(bytes),
+            TransferCost::Curve(curve) => curve.queued_ps(bytes),
+        };
+        if bytes == 0 { 0 } else { marginal.max(self.submission.copy_ps) }
+    }
+
+    /// A burst that a layer waits for, on an idle link: from the end of the kernel that the copies wait for to the
+    /// start of the kernel that waits for the copies, in picoseconds.
+    pub fn demand_ps(&self, bytes: u64, transfers: u32) -> u64 {
+        if bytes == 0 || transfers == 0 {
+            return 0;
+        }
+        let submitted = self
+            .submission
+            .copy_ps
+            .saturating_mul(u64::from(transfers - 1))
+            .saturating_add(self.transfer_ps(bytes));
+        self.burst_ps(bytes, transfers).max(submitted).saturating_add(self.submission.handoff_ps)
+    }
+
+    /// Share of a layer's misses to fetch when the host's cores serve the rest and both are to finish together, 0 to 1.
+    ///
+    /// From the rates of copies of `bytes` and of the cores while both run, if the profile has their contention at any
+    /// number of threads (the most is taken); else FreeToken's fallback, link over host alone. `None` without a host
+    /// kernel.
+    pub fn fetch_share(&self, bytes: u64) -> Option<f64> {
+        let host = self.host_kernel_ps(bytes)? as f64;
+        let link = self.queued_ps(bytes) as f64;
+        let share = match self.contention.host.last() {
+            Some(beside) => {
+                let host = host * f64::from(beside.host_permille);
+                let link = link * f64::from(beside.copy_permille);
+                // Rates are inverse times: (1/link) / (1/link + 1/host).
+                host / (host + link)
+            }
+            None => host / link,
+        };
+        Some(share.min(1.0))
+    }
+
     /// [`Link::transfer_ps`] as a span.
     pub fn transfer(&self, bytes: u64) -> Picos {
         Picos(self.transfer_ps(bytes))
@@ -197,6 +255,43 @@ mod tests {
         assert_eq!(link.transfer(MIB).as_ms_f64(), 1.005);
         assert_eq!(link.transfer_ps(0), 0);
         assert_eq!(link.burst_ps(MIB, 0), 0);
+    }
+
+    #[test]
+    fn a_demand_burst_pays_the_hand_off_once() {
+        // Curve: one copy 10, each further 6; submitting takes at least 8 a copy; hand-off 3.
+        let curve = BurstCurve {
+            bytes: vec![100, 200],
+            transfers: vec![1, 2, 4],
+            ps: vec![vec![10, 16, 28], vec![20, 32, 56]],
+        };
+        let mut link = Link::affine("l", 0, 1);
+        link.cost = TransferCost::Curve(curve);
+        link.submission = Submission { handoff_ps: 3, copy_ps: 8 };
+        assert_eq!(link.demand_ps(100, 1), 13);
+        assert_eq!(link.demand_ps(100, 4), 10 + 3 * 8 + 3, "submission is the bottleneck");
+        assert_eq!(link.demand_ps(200, 4), 56 + 3, "the link is");
+        assert_eq!(link.queued_ps(100), 8);
+        assert_eq!(link.queued_ps(200), 12);
+        assert_eq!(link.demand_ps(200, 0), 0);
+        assert_eq!(link.demand_ps(0, 4), 0);
+        assert_eq!(link.queued_ps(0), 0);
+    }
+
+    #[test]
+    fn the_fetch_share_balances_link_and_host() {
+        // Link 3 ms a MiB, host 1 ms a MiB; beside each other 2 and 1.5 times slower: 6 against 1.5.
+        let mut link = Link::affine("l", 0, 3_000_000_000);
+        assert_eq!(link.fetch_share(MIB), None);
+        link.host_kernel = Some(HostKernel { ps_per_mib: 1_000_000_000 });
+        assert_eq!(link.fetch_share(MIB), Some(1.0 / 3.0), "nothing known of contention");
+        link.contention.host = vec![HostContention {
+            threads: 8,
+            copy_permille: 2000,
+            host_permille: 1500,
+            host_ps_per_mib: 1_000_000_000,
+        }];
+        assert_eq!(link.fetch_share(MIB), Some(0.2));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::curve::BurstCurve;
 use crate::error::{ProfileError, UnknownLink};
-use crate::link::{Contention, HostKernel, Link, LinkKind, TransferCost};
+use crate::link::{Contention, HostKernel, Link, LinkKind, Submission, TransferCost};
 use crate::picos::{MIB, Picos};
 
 const BUILTIN_LINKS: [&str; 7] = [
@@ -64,10 +64,12 @@ pub(crate) struct LinkFile {
     host_kernel: Option<FileHostKernel>,
     #[serde(default, skip_serializing_if = "is_default")]
     contention: Contention,
+    #[serde(default, skip_serializing_if = "is_default")]
+    submission: Submission,
 }
 
-fn is_default(contention: &Contention) -> bool {
-    *contention == Contention::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The forms in which sources give a cost.
@@ -126,6 +128,7 @@ impl LinkFile {
             compute_per_token,
             host_kernel,
             contention: self.contention,
+            submission: self.submission,
         })
     }
 }
@@ -149,6 +152,7 @@ impl From<&Link> for LinkFile {
                 .host_kernel
                 .map(|kernel| FileHostKernel { gb_s: None, ps_per_mib: Some(kernel.ps_per_mib) }),
             contention: link.contention.clone(),
+            submission: link.submission,
         }
     }
 }
