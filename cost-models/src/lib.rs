@@ -7,6 +7,7 @@
 
 pub mod curve;
 pub mod error;
+pub mod fit;
 pub mod format;
 pub mod link;
 pub mod machine;
@@ -16,6 +17,8 @@ pub mod profile;
 
 pub use curve::BurstCurve;
 pub use error::{ProfileError, UnknownLink};
+pub use fit::benchbw::import_benchbw;
+pub use fit::{FitError, FitLabel, FittedProfile, Residual, fit_links};
 pub use format::{ExpertShape, WeightFormat};
 pub use link::{Contention, HostContention, HostKernel, Link, LinkKind, Submission, TransferCost};
 pub use machine::{HbmModel, MachineProfile};
