@@ -81,7 +81,8 @@ impl BurstCurve {
         )
     }
 
-    /// One more transfer behind a burst as long as any measured: the slope of the last segment, in picoseconds.
+    /// One more transfer behind others that keep the link busy, in picoseconds: the mean of what each transfer after
+    /// the first added, over the longest burst that was measured.
     pub fn queued_ps(&self, bytes: u64) -> u64 {
         let last = self.transfers.len() - 1;
         if bytes == 0 {
@@ -89,8 +90,8 @@ impl BurstCurve {
         } else if last == 0 {
             self.at_size(bytes, 0)
         } else {
-            let more = self.at_size(bytes, last).saturating_sub(self.at_size(bytes, last - 1));
-            mul_div_round(more, 1, u64::from(self.transfers[last] - self.transfers[last - 1]))
+            let added = self.at_size(bytes, last).saturating_sub(self.at_size(bytes, 0));
+            mul_div_round(added, 1, u64::from(self.transfers[last] - 1))
         }
     }
 
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_behind_a_full_queue_costs_the_last_slope() {
+    fn one_more_behind_others_costs_the_mean_of_those_after_the_first() {
         assert_eq!(two_by_two().queued_ps(1000), 70);
         assert_eq!(two_by_two().queued_ps(2000), 118, "355 / 3");
         assert_eq!(two_by_two().queued_ps(0), 0);

@@ -51,7 +51,7 @@ pub enum TransferCost {
 pub struct Contention {
     /// A copy while a kernel reads the accelerator's memory.
     pub copy_beside_kernel_permille: u32,
-    /// A kernel that reads the accelerator's memory, while a copy runs.
+    /// A kernel that reads the accelerator's memory, while a copy writes to it.
     pub kernel_beside_copy_permille: u32,
     /// Copies beside host cores that stream host memory, and the cores beside copies: by number of threads, ascending.
     pub host: Vec<HostContention>,

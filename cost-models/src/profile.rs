@@ -1,4 +1,4 @@
-//! Link profiles: TOML files, and the ones that come with the crate.
+//! Link profiles as TOML files.
 //!
 //! A profile carries what its source measured; rates are calculated from that when it is loaded, so that a published
 //! figure is data with a source and never a constant. Every value is checked: a profile that loads can be priced with.
@@ -6,47 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::curve::BurstCurve;
-use crate::error::{ProfileError, UnknownLink};
+use crate::error::ProfileError;
 use crate::link::{Contention, HostKernel, Link, LinkKind, Submission, TransferCost};
 use crate::picos::{MIB, Picos};
-
-const BUILTIN_LINKS: [&str; 7] = [
-    include_str!("../profiles/zgx-pcie.toml"),
-    include_str!("../profiles/zgx-c2c.toml"),
-    include_str!("../profiles/a100-pcie.toml"),
-    include_str!("../profiles/spark-pinned.toml"),
-    include_str!("../profiles/freetoken-pcie.toml"),
-    include_str!("../profiles/h200-pcie.toml"),
-    include_str!("../profiles/h200-nvlink.toml"),
-];
-
-/// Every link that comes with the crate, in a fixed order.
-///
-/// # Panics
-/// Never: a test loads them all.
-pub fn builtin_links() -> Vec<Link> {
-    let load = |text| Link::from_toml_str(text).expect("built-in profiles are valid");
-    BUILTIN_LINKS.into_iter().map(load).collect()
-}
-
-/// The built-in link of this name.
-///
-/// # Errors
-/// [`UnknownLink`] with the nearest name and all of them.
-pub fn find_link(name: &str) -> Result<Link, UnknownLink> {
-    let links = builtin_links();
-    if let Some(link) = links.iter().find(|link| link.name == name) {
-        return Ok(link.clone());
-    }
-    let known: Vec<String> = links.into_iter().map(|link| link.name).collect();
-    let nearest = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known)| known.clone());
-    Err(UnknownLink { name: name.into(), nearest, known })
-}
 
 /// A link as its file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -282,29 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn every_builtin_loads_and_its_name_is_unique() {
-        let links = builtin_links();
-        assert_eq!(links.len(), BUILTIN_LINKS.len());
-        for link in &links {
-            assert_eq!(find_link(&link.name).unwrap(), *link);
-        }
-    }
-
-    #[test]
     fn a_bandwidth_becomes_a_rate() {
         // 2 GiB/s = 2048 MiB/s: 488,281,250 ps a MiB.
         let link = Link::from_toml_str(GOOD).unwrap();
         assert_eq!(link.transfer_ps(MIB), 488_281_250);
         let link = Link::from_toml_str(&GOOD.replace("gib_s = 2.0", "gb_s = 1.048576")).unwrap();
         assert_eq!(link.transfer_ps(MIB), 1_000_000_000);
-    }
-
-    #[test]
-    fn unknown_names_suggest_the_nearest() {
-        let error = find_link("zgx-pci").unwrap_err();
-        assert_eq!(error.nearest.as_deref(), Some("zgx-pcie"));
-        assert!(error.to_string().starts_with("unknown link `zgx-pci`, did you mean `zgx-pcie`?"));
-        assert_eq!(find_link("???").unwrap_err().nearest, None);
     }
 
     #[test]
