@@ -189,6 +189,9 @@ fn validate_contention(name: &str, contention: &Contention) -> Result<(), Profil
             ));
         }
     }
+    if contention.host.iter().any(|host| host.host_ps_per_mib == 0) {
+        return Err(ProfileError::invalid(name, "contention.host", "host_ps_per_mib is zero"));
+    }
     if contention.host.windows(2).any(|pair| pair[0].threads >= pair[1].threads) {
         return Err(ProfileError::invalid(name, "contention.host", "threads must ascend strictly"));
     }
@@ -286,6 +289,11 @@ mod tests {
         let slow = "gib_s = 2.0\n[contention]\ncopy_beside_kernel_permille = 900";
         let error = broken("gib_s = 2.0", slow);
         assert!(error.to_string().contains("is 900 per mille, must be 1000"), "{error}");
+        let row = "\n[[contention.host]]\nthreads = 4\ncopy_permille = 1000\nhost_permille = 1000\nhost_ps_per_mib = ";
+        let host = format!("gib_s = 2.0{row}0");
+        assert!(broken("gib_s = 2.0", &host).to_string().contains("host_ps_per_mib is zero"));
+        let twice = format!("gib_s = 2.0{row}1{row}1");
+        assert!(broken("gib_s = 2.0", &twice).to_string().contains("threads must ascend strictly"));
         let none = "gib_s = 2.0\n[host_kernel]";
         assert!(broken("gib_s = 2.0", none).to_string().contains("needs either gb_s"));
         let zero = "[cost.affine]\nfixed_ps = 1\nps_per_mib = 0";
