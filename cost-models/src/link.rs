@@ -101,6 +101,9 @@ pub struct HostKernel {
 }
 
 /// A link and everything that is known about its cost.
+///
+/// Bounds that hold for every size and count, and that prices rest on: `n` times [`Link::queued_ps`] <=
+/// [`Link::demand_ps`] of `n` <= `n` times [`Link::demand_ps`] of 1, and [`Link::burst_ps`] <= [`Link::demand_ps`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Short name, as given on a command line.
@@ -159,6 +162,14 @@ impl Link {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ProfileError::Io { path: path.into(), source })?;
         LinkFile::parse(&text, &path.display().to_string())?.into_link()
+    }
+
+    /// As a TOML profile, which reads back to an equal link. Rates that a source's figures gave are written as rates.
+    ///
+    /// # Errors
+    /// [`ProfileError::Write`] when a figure does not fit TOML's 63-bit integers.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        LinkFile::from(self).to_toml(&self.name)
     }
 
     /// One transfer alone, in picoseconds; 0 for 0 bytes.

@@ -66,6 +66,13 @@ impl LinkFile {
         })
     }
 
+    pub(crate) fn to_toml(&self, origin: &str) -> Result<String, ProfileError> {
+        toml::to_string(self).map_err(|source| ProfileError::Write {
+            origin: origin.into(),
+            source: Box::new(source),
+        })
+    }
+
     pub(crate) fn into_link(self) -> Result<Link, ProfileError> {
         let name = self.name;
         for (field, text) in [("source", &self.source), ("date", &self.date), ("name", &name)] {

