@@ -6,6 +6,7 @@
 //! expectations; every cost that a simulator asks for is integer arithmetic, so that any machine prints the same digits.
 
 pub mod builtin;
+pub mod contention;
 pub mod curve;
 pub mod error;
 pub mod fit;
@@ -17,12 +18,13 @@ pub mod price;
 mod profile;
 
 pub use builtin::{builtin_links, builtin_machines, find_link, find_machine};
+pub use contention::{Contention, HostContention};
 pub use curve::BurstCurve;
 pub use error::{ProfileError, UnknownLink, UnknownMachine};
 pub use fit::benchbw::import_benchbw;
 pub use fit::{FitError, FitLabel, FittedProfile, Residual, fit_links};
 pub use format::{ExpertShape, WeightFormat};
-pub use link::{Contention, HostContention, HostKernel, Link, LinkKind, Submission, TransferCost};
+pub use link::{HostKernel, Link, LinkKind, Submission, TransferCost};
 pub use machine::{HbmModel, MachineProfile};
 pub use picos::{MIB, Picos};
 pub use price::{StepTimes, TokenShape};

@@ -5,9 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::contention::Contention;
 use crate::curve::BurstCurve;
 use crate::error::ProfileError;
-use crate::link::{Contention, HostKernel, Link, LinkKind, Submission, TransferCost};
+use crate::link::{HostKernel, Link, LinkKind, Submission, TransferCost};
 use crate::picos::{MIB, Picos};
 
 /// A link as its file has it.
@@ -80,7 +81,7 @@ impl LinkFile {
                 return Err(ProfileError::invalid(&name, field, "is empty"));
             }
         }
-        validate_contention(&name, &self.contention)?;
+        self.contention.validate(&name)?;
         let compute_per_token = self
             .compute_ms_per_token
             .map(|ms| positive(&name, "compute_ms_per_token", ms, 1e7).map(Picos::from_ms_f64))
@@ -179,32 +180,6 @@ impl FileHostKernel {
     }
 }
 
-fn validate_contention(name: &str, contention: &Contention) -> Result<(), ProfileError> {
-    let host = contention.host.iter().flat_map(|host| {
-        [("contention.host", host.copy_permille), ("contention.host", host.host_permille)]
-    });
-    let kernel = [
-        ("contention.copy_beside_kernel_permille", contention.copy_beside_kernel_permille),
-        ("contention.kernel_beside_copy_permille", contention.kernel_beside_copy_permille),
-    ];
-    for (field, permille) in kernel.into_iter().chain(host) {
-        if !(1000..=1_000_000).contains(&permille) {
-            return Err(ProfileError::invalid(
-                name,
-                field,
-                format!("is {permille} per mille, must be 1000 (no slowdown) to 1000000"),
-            ));
-        }
-    }
-    if contention.host.iter().any(|host| host.host_ps_per_mib == 0) {
-        return Err(ProfileError::invalid(name, "contention.host", "host_ps_per_mib is zero"));
-    }
-    if contention.host.windows(2).any(|pair| pair[0].threads >= pair[1].threads) {
-        return Err(ProfileError::invalid(name, "contention.host", "threads must ascend strictly"));
-    }
-    Ok(())
-}
-
 /// Exactly one of the two units, positive and under 1 PB/s, in bytes a second.
 fn bytes_per_second(
     name: &str,
@@ -289,18 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn impossible_shares_and_slowdowns_are_refused() {
+    fn impossible_shares_and_rates_are_refused() {
         let added = "[cost.added_time]\noffloaded_gib = 5.0\ntop_k = 9\nexperts = 8\nms_per_token_added = 1.0";
         let error = broken("[cost.bandwidth]\n        gib_s = 2.0", added);
         assert!(error.to_string().contains("top_k is 9 of 8 experts"), "{error}");
-        let slow = "gib_s = 2.0\n[contention]\ncopy_beside_kernel_permille = 900";
-        let error = broken("gib_s = 2.0", slow);
-        assert!(error.to_string().contains("is 900 per mille, must be 1000"), "{error}");
-        let row = "\n[[contention.host]]\nthreads = 4\ncopy_permille = 1000\nhost_permille = 1000\nhost_ps_per_mib = ";
-        let host = format!("gib_s = 2.0{row}0");
-        assert!(broken("gib_s = 2.0", &host).to_string().contains("host_ps_per_mib is zero"));
-        let twice = format!("gib_s = 2.0{row}1{row}1");
-        assert!(broken("gib_s = 2.0", &twice).to_string().contains("threads must ascend strictly"));
         let none = "gib_s = 2.0\n[host_kernel]";
         assert!(broken("gib_s = 2.0", none).to_string().contains("needs either gb_s"));
         let zero = "[cost.affine]\nfixed_ps = 1\nps_per_mib = 0";

@@ -5,7 +5,8 @@
 
 use super::line::theil_sen;
 use super::table::Table;
-use crate::link::{HostContention, Link, TransferCost};
+use crate::contention::HostContention;
+use crate::link::{Link, TransferCost};
 use crate::machine::HbmModel;
 use crate::picos::{MIB, mul_div_round};
 

@@ -31,7 +31,7 @@ pub(super) fn fit_rounds(
     let rounds = table.points(measured, "chain")?;
     let (&(kernel_bytes, _), _) =
         table.points("hbm", "chain")?.iter().find(|(key, _)| key.1 == 0)?;
-    let kernels = KERNELS * hbm.kernel_ps(kernel_bytes, 1);
+    let kernels = hbm.kernel_ps(kernel_bytes, 1).saturating_mul(KERNELS);
     let mut link = link.clone();
     let (&(smallest, _), _) = rounds.iter().next()?;
     // Never more than a copy alone: a queue must not cost more than its copies one by one.
@@ -48,7 +48,7 @@ pub(super) fn fit_rounds(
     let (drift, handoff) = theil_sen(&beyond)?;
     link.submission.handoff_ps = handoff.max(0.0).round() as u64;
     let errors = rounds.iter().map(|(&(bytes, copies), &ps)| {
-        let predicted = kernels + link.demand_ps(bytes, copies);
+        let predicted = link.demand_ps(bytes, copies).saturating_add(kernels);
         (predicted as f64 - ps as f64).abs() / ps as f64
     });
     let residual = Residual {
