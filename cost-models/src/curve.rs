@@ -11,8 +11,11 @@ use crate::picos::mul_div_round;
 
 /// Time of a burst of equal transfers, in picoseconds, over transfer size and burst length.
 ///
-/// Outside the knots: a transfer smaller than the smallest costs what the smallest costs (a fixed cost does not shrink);
-/// larger sizes and longer bursts follow the slope of the last segment. Zero bytes or transfers cost nothing.
+/// Outside the knots: a transfer smaller than the smallest costs what the smallest costs (a fixed cost does not
+/// shrink), a larger one goes at the rate of the largest, and a longer burst grows by [`BurstCurve::queued_ps`] a
+/// transfer. Zero bytes or transfers cost nothing.
+///
+/// What bounds rely on: for any size, `n` times [`BurstCurve::queued_ps`] <= a burst of `n` <= `n` transfers alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BurstCurve {
@@ -20,7 +23,8 @@ pub struct BurstCurve {
     pub bytes: Vec<u64>,
     /// Transfers in a burst at each knot, strictly ascending, starting with 1.
     pub transfers: Vec<u32>,
-    /// `ps[size][burst]`: time of the whole burst, never falling with size or length.
+    /// `ps[size][burst]`: time of the whole burst, never falling with size or length, and never more a transfer than
+    /// a shorter burst takes.
     pub ps: Vec<Vec<u64>>,
 }
 
@@ -56,6 +60,12 @@ impl BurstCurve {
             if row[0] == 0 || row.windows(2).any(|pair| pair[0] > pair[1]) {
                 return bad(format!("times at {bytes} bytes must be positive and not fall"));
             }
+            if self.transfers.windows(2).zip(row.windows(2)).any(|(n, ps)| {
+                u128::from(ps[1]) * u128::from(n[0]) > u128::from(ps[0]) * u128::from(n[1])
+            }) {
+                let why = "must not cost more a transfer in a longer burst";
+                return bad(format!("times at {bytes} bytes {why}"));
+            }
         }
         for (index, pair) in self.ps.windows(2).enumerate() {
             if pair[0].iter().zip(&pair[1]).any(|(small, large)| small > large) {
@@ -70,8 +80,12 @@ impl BurstCurve {
         if bytes == 0 || transfers == 0 {
             return 0;
         }
-        if self.transfers.len() == 1 {
-            return self.at_size(bytes, 0).saturating_mul(u64::from(transfers));
+        let last = self.transfers.len() - 1;
+        if transfers >= self.transfers[last] {
+            let further = u64::from(transfers - self.transfers[last]);
+            return self
+                .at_size(bytes, last)
+                .saturating_add(self.queued_ps(bytes).saturating_mul(further));
         }
         let (low, high) = segment(&self.transfers, transfers);
         lerp(
@@ -81,7 +95,8 @@ impl BurstCurve {
         )
     }
 
-    /// One more transfer behind a burst as long as any measured: the slope of the last segment, in picoseconds.
+    /// One more transfer behind others that keep the link busy, in picoseconds: the mean of what each transfer after
+    /// the first added, over the longest burst that was measured.
     pub fn queued_ps(&self, bytes: u64) -> u64 {
         let last = self.transfers.len() - 1;
         if bytes == 0 {
@@ -89,13 +104,18 @@ impl BurstCurve {
         } else if last == 0 {
             self.at_size(bytes, 0)
         } else {
-            let more = self.at_size(bytes, last).saturating_sub(self.at_size(bytes, last - 1));
-            mul_div_round(more, 1, u64::from(self.transfers[last] - self.transfers[last - 1]))
+            let added = self.at_size(bytes, last).saturating_sub(self.at_size(bytes, 0));
+            // Rounded down, so that a queue never costs more than a burst.
+            added / u64::from(self.transfers[last] - 1)
         }
     }
 
     fn at_size(&self, bytes: u64, burst: usize) -> u64 {
         let bytes = bytes.max(self.bytes[0]);
+        let last = self.bytes.len() - 1;
+        if bytes > self.bytes[last] {
+            return mul_div_round(self.ps[last][burst], bytes, self.bytes[last]);
+        }
         let (low, high) = segment(&self.bytes, bytes);
         lerp(
             (self.bytes[low], self.ps[low][burst]),
@@ -105,7 +125,7 @@ impl BurstCurve {
     }
 }
 
-/// The two neighbouring knots whose line gives the value at `at`; the last two beyond the end.
+/// The two neighbouring knots whose line gives the value at `at`, which lies within them.
 fn segment<T: Ord>(knots: &[T], at: T) -> (usize, usize) {
     let high = knots.partition_point(|knot| *knot < at).clamp(1, knots.len() - 1);
     (high - 1, high)
@@ -149,7 +169,7 @@ mod tests {
     fn outside_the_knots() {
         let curve = two_by_two();
         assert_eq!(curve.burst_ps(1, 1), 100, "the fixed cost does not shrink");
-        assert_eq!(curve.burst_ps(5000, 1), 300, "the last slope goes on");
+        assert_eq!(curve.burst_ps(6000, 1), 400, "the last rate goes on");
         assert_eq!(curve.burst_ps(1000, 7), 520, "70 a transfer more");
         assert_eq!(curve.burst_ps(0, 3), 0);
         assert_eq!(curve.burst_ps(3000, 0), 0);
@@ -157,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn one_more_behind_a_full_queue_costs_the_last_slope() {
+    fn one_more_behind_others_costs_the_mean_of_those_after_the_first() {
         assert_eq!(two_by_two().queued_ps(1000), 70);
-        assert_eq!(two_by_two().queued_ps(2000), 118, "355 / 3");
+        assert_eq!(two_by_two().queued_ps(2000), 118, "355 / 3, rounded down");
         assert_eq!(two_by_two().queued_ps(0), 0);
     }
 
@@ -180,7 +200,7 @@ mod tests {
         curve.bytes = vec![3000, 1000];
         assert!(message(&curve).contains("strictly ascending"));
         let mut curve = two_by_two();
-        curve.ps[1] = vec![90, 700];
+        curve.ps[1] = vec![90, 310];
         assert_eq!(message(&curve), "profile p: cost.curve times fall from 1000 bytes on");
         let mut curve = two_by_two();
         curve.ps[0] = vec![100];
@@ -194,6 +214,9 @@ mod tests {
         let mut curve = two_by_two();
         curve.bytes.truncate(1);
         assert!(message(&curve).contains("at least 2"));
+        let mut curve = two_by_two();
+        curve.ps[1][1] = 801;
+        assert!(message(&curve).contains("3000 bytes must not cost more a transfer in a longer"));
         let mut curve = two_by_two();
         curve.ps[0][0] = 0;
         assert!(message(&curve).contains("positive"));

@@ -53,7 +53,7 @@ impl ProfileError {
 
 /// No link has this name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown link `{name}`{}; known links: {}", did_you_mean(nearest), known.join(", "))]
+#[error("unknown link `{name}`{} known links: {}", did_you_mean(nearest), known.join(", "))]
 pub struct UnknownLink {
     /// The name asked for.
     pub name: String,
@@ -63,6 +63,18 @@ pub struct UnknownLink {
     pub known: Vec<String>,
 }
 
+/// No machine has this name.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("unknown machine `{name}`{} known machines: {}", did_you_mean(nearest), known.join(", "))]
+pub struct UnknownMachine {
+    /// The name asked for.
+    pub name: String,
+    /// The known name that looks most like it, if any does.
+    pub nearest: Option<String>,
+    /// Every known name.
+    pub known: Vec<String>,
+}
+
 fn did_you_mean(nearest: &Option<String>) -> String {
-    nearest.as_ref().map_or_else(String::new, |name| format!(", did you mean `{name}`?"))
+    nearest.as_ref().map_or_else(|| ";".into(), |name| format!(", did you mean `{name}`?"))
 }

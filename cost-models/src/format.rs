@@ -101,7 +101,8 @@ impl ExpertShape {
 
     /// Weights in the matrices.
     pub fn weights(&self) -> u64 {
-        u64::from(self.matrices) * u64::from(self.io_width) * u64::from(self.inner_width)
+        (u64::from(self.io_width) * u64::from(self.inner_width))
+            .saturating_mul(u64::from(self.matrices))
     }
 
     /// Bias elements: every matrix but the last writes the inner width, the last the outer one.
@@ -117,16 +118,18 @@ impl ExpertShape {
     pub fn matrix_bytes(&self, format: WeightFormat) -> u64 {
         let weights = self.weights();
         let matrices = u64::from(self.matrices);
-        let blocks = u64::from(self.io_width.div_ceil(128) * self.inner_width.div_ceil(128));
-        match format {
-            WeightFormat::Bf16 => 2 * weights,
-            WeightFormat::Fp8Tensor => weights + 4 * matrices,
-            WeightFormat::Fp8Block128 => weights + 4 * matrices * blocks,
-            WeightFormat::Nvfp4 => weights.div_ceil(2) + weights.div_ceil(16) + 8 * matrices,
-            WeightFormat::Mxfp4 => weights.div_ceil(2) + weights.div_ceil(32),
-            WeightFormat::Int4Group32 => weights.div_ceil(2) + 2 * weights.div_ceil(32),
-            WeightFormat::Int4Group128 => weights.div_ceil(2) + 2 * weights.div_ceil(128),
-        }
+        let blocks =
+            u64::from(self.io_width.div_ceil(128)) * u64::from(self.inner_width.div_ceil(128));
+        let (stored, scales) = match format {
+            WeightFormat::Bf16 => (weights.saturating_mul(2), 0),
+            WeightFormat::Fp8Tensor => (weights, 4 * matrices),
+            WeightFormat::Fp8Block128 => (weights, blocks.saturating_mul(4 * matrices)),
+            WeightFormat::Nvfp4 => (weights.div_ceil(2), weights.div_ceil(16) + 8 * matrices),
+            WeightFormat::Mxfp4 => (weights.div_ceil(2), weights.div_ceil(32)),
+            WeightFormat::Int4Group32 => (weights.div_ceil(2), 2 * weights.div_ceil(32)),
+            WeightFormat::Int4Group128 => (weights.div_ceil(2), 2 * weights.div_ceil(128)),
+        };
+        stored.saturating_add(scales)
     }
 
     /// Bytes of one expert as a checkpoint in this format holds it.
@@ -135,7 +138,11 @@ impl ExpertShape {
     /// are about 0.1% of an expert and stay with the dense weights.
     pub fn bytes(&self, format: WeightFormat) -> u64 {
         let with_biases = matches!(format, WeightFormat::Bf16 | WeightFormat::Mxfp4);
-        self.matrix_bytes(format) + if with_biases { 2 * self.bias_elements() } else { 0 }
+        self.matrix_bytes(format).saturating_add(if with_biases {
+            self.bias_elements().saturating_mul(2)
+        } else {
+            0
+        })
     }
 }
 
@@ -180,6 +187,16 @@ mod tests {
         assert_eq!(expert.bytes(WeightFormat::Mxfp4), 13_236_480);
         assert_eq!(expert.bytes(WeightFormat::Bf16), 49_783_680);
         assert_eq!(expert.bytes(WeightFormat::Nvfp4), 13_996_824);
+    }
+
+    #[test]
+    fn absurd_dimensions_saturate() {
+        let wide = u32::MAX;
+        let absurd =
+            ExpertShape { matrices: wide, io_width: wide, inner_width: wide, biases: true };
+        for format in WeightFormat::ALL {
+            assert!(absurd.bytes(format) >= u64::MAX / 2, "{format}");
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! Nothing here knows about caches or traces. Floating point appears when a profile is loaded or fitted and in
 //! expectations; every cost that a simulator asks for is integer arithmetic, so that any machine prints the same digits.
 
+pub mod builtin;
+pub mod contention;
 pub mod curve;
 pub mod error;
 pub mod fit;
@@ -13,15 +15,16 @@ pub mod link;
 pub mod machine;
 pub mod picos;
 pub mod price;
-pub mod profile;
+mod profile;
 
+pub use builtin::{builtin_links, builtin_machines, find_link, find_machine};
+pub use contention::{Contention, HostContention};
 pub use curve::BurstCurve;
-pub use error::{ProfileError, UnknownLink};
+pub use error::{ProfileError, UnknownLink, UnknownMachine};
 pub use fit::benchbw::import_benchbw;
 pub use fit::{FitError, FitLabel, FittedProfile, Residual, fit_links};
 pub use format::{ExpertShape, WeightFormat};
-pub use link::{Contention, HostContention, HostKernel, Link, LinkKind, Submission, TransferCost};
+pub use link::{HostKernel, Link, LinkKind, Submission, TransferCost};
 pub use machine::{HbmModel, MachineProfile};
 pub use picos::{MIB, Picos};
 pub use price::{StepTimes, TokenShape};
-pub use profile::{builtin_links, find_link};

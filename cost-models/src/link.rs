@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::contention::Contention;
 use crate::curve::BurstCurve;
 use crate::error::ProfileError;
 use crate::picos::{MIB, Picos, mul_div_round};
@@ -45,42 +46,6 @@ pub enum TransferCost {
     Curve(BurstCurve),
 }
 
-/// How much slower things get beside others, in per mille of the time alone (1000: not at all).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Contention {
-    /// A copy while a kernel reads the accelerator's memory.
-    pub copy_beside_kernel_permille: u32,
-    /// A kernel that reads the accelerator's memory, while a copy runs.
-    pub kernel_beside_copy_permille: u32,
-    /// Copies beside host cores that stream host memory, and the cores beside copies: by number of threads, ascending.
-    pub host: Vec<HostContention>,
-}
-
-impl Default for Contention {
-    fn default() -> Self {
-        Self {
-            copy_beside_kernel_permille: 1000,
-            kernel_beside_copy_permille: 1000,
-            host: Vec::new(),
-        }
-    }
-}
-
-/// Contention between copies and host cores for the host's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostContention {
-    /// Host threads that stream memory; 0 where the source does not say.
-    pub threads: u32,
-    /// A copy's time beside them, per mille of its time alone.
-    pub copy_permille: u32,
-    /// The threads' time beside copies, per mille of their time alone.
-    pub host_permille: u32,
-    /// What the threads read alone, in picoseconds a MiB.
-    pub host_ps_per_mib: u64,
-}
-
 /// What submitting copies costs around the copies themselves, in picoseconds; zero where the source does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -101,6 +66,9 @@ pub struct HostKernel {
 }
 
 /// A link and everything that is known about its cost.
+///
+/// Bounds that hold for every size and count, and that prices rest on: `n` times [`Link::queued_ps`] <=
+/// [`Link::demand_ps`] of `n` <= `n` times [`Link::demand_ps`] of 1, and [`Link::burst_ps`] <= [`Link::demand_ps`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Short name, as given on a command line.
@@ -159,6 +127,14 @@ impl Link {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ProfileError::Io { path: path.into(), source })?;
         LinkFile::parse(&text, &path.display().to_string())?.into_link()
+    }
+
+    /// As a TOML profile, which reads back to an equal link. Rates that a source's figures gave are written as rates.
+    ///
+    /// # Errors
+    /// [`ProfileError::Write`] when a figure does not fit TOML's 63-bit integers.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        LinkFile::from(self).to_toml(&self.name)
     }
 
     /// One transfer alone, in picoseconds; 0 for 0 bytes.
@@ -245,6 +221,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contention::HostContention;
 
     #[test]
     fn affine_cost_by_hand() {

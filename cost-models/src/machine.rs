@@ -34,8 +34,8 @@ impl HbmModel {
         let last = self.chain.bytes.len() - 1;
         let pieces = self.chain.transfers.last().copied().unwrap_or(1);
         let (large, small) = (self.chain.bytes[last], self.chain.bytes[last - 1]);
-        let ps = self.kernel_ps(large, pieces).saturating_sub(self.kernel_ps(small, pieces));
-        ((large - small) * u64::from(pieces)) as f64 / (ps as f64 * 1e-12) / 1e9
+        let ps = self.kernel_ps(large, pieces).saturating_sub(self.kernel_ps(small, pieces)).max(1);
+        (large - small) as f64 * f64::from(pieces) / (ps as f64 * 1e-12) / 1e9
     }
 }
 

@@ -78,7 +78,7 @@ impl TokenShape {
 
     /// GiB a token when every expert is streamed.
     pub fn streamed_gib(&self) -> f64 {
-        (self.experts() * self.expert_bytes) as f64 / f64::from(1 << 30)
+        self.experts() as f64 * self.expert_bytes as f64 / f64::from(1 << 30)
     }
 }
 

@@ -1,52 +1,15 @@
-//! Link profiles: TOML files, and the ones that come with the crate.
+//! Link profiles as TOML files.
 //!
 //! A profile carries what its source measured; rates are calculated from that when it is loaded, so that a published
 //! figure is data with a source and never a constant. Every value is checked: a profile that loads can be priced with.
 
 use serde::{Deserialize, Serialize};
 
+use crate::contention::Contention;
 use crate::curve::BurstCurve;
-use crate::error::{ProfileError, UnknownLink};
-use crate::link::{Contention, HostKernel, Link, LinkKind, Submission, TransferCost};
+use crate::error::ProfileError;
+use crate::link::{HostKernel, Link, LinkKind, Submission, TransferCost};
 use crate::picos::{MIB, Picos};
-
-const BUILTIN_LINKS: [&str; 7] = [
-    include_str!("../profiles/zgx-pcie.toml"),
-    include_str!("../profiles/zgx-c2c.toml"),
-    include_str!("../profiles/a100-pcie.toml"),
-    include_str!("../profiles/spark-pinned.toml"),
-    include_str!("../profiles/freetoken-pcie.toml"),
-    include_str!("../profiles/h200-pcie.toml"),
-    include_str!("../profiles/h200-nvlink.toml"),
-];
-
-/// Every link that comes with the crate, in a fixed order.
-///
-/// # Panics
-/// Never: a test loads them all.
-pub fn builtin_links() -> Vec<Link> {
-    let load = |text| Link::from_toml_str(text).expect("built-in profiles are valid");
-    BUILTIN_LINKS.into_iter().map(load).collect()
-}
-
-/// The built-in link of this name.
-///
-/// # Errors
-/// [`UnknownLink`] with the nearest name and all of them.
-pub fn find_link(name: &str) -> Result<Link, UnknownLink> {
-    let links = builtin_links();
-    if let Some(link) = links.iter().find(|link| link.name == name) {
-        return Ok(link.clone());
-    }
-    let known: Vec<String> = links.into_iter().map(|link| link.name).collect();
-    let nearest = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known)| known.clone());
-    Err(UnknownLink { name: name.into(), nearest, known })
-}
 
 /// A link as its file has it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +67,13 @@ impl LinkFile {
         })
     }
 
+    pub(crate) fn to_toml(&self, origin: &str) -> Result<String, ProfileError> {
+        toml::to_string(self).map_err(|source| ProfileError::Write {
+            origin: origin.into(),
+            source: Box::new(source),
+        })
+    }
+
     pub(crate) fn into_link(self) -> Result<Link, ProfileError> {
         let name = self.name;
         for (field, text) in [("source", &self.source), ("date", &self.date), ("name", &name)] {
@@ -111,7 +81,7 @@ impl LinkFile {
                 return Err(ProfileError::invalid(&name, field, "is empty"));
             }
         }
-        validate_contention(&name, &self.contention)?;
+        self.contention.validate(&name)?;
         let compute_per_token = self
             .compute_ms_per_token
             .map(|ms| positive(&name, "compute_ms_per_token", ms, 1e7).map(Picos::from_ms_f64))
@@ -210,29 +180,6 @@ impl FileHostKernel {
     }
 }
 
-fn validate_contention(name: &str, contention: &Contention) -> Result<(), ProfileError> {
-    let host = contention.host.iter().flat_map(|host| {
-        [("contention.host", host.copy_permille), ("contention.host", host.host_permille)]
-    });
-    let kernel = [
-        ("contention.copy_beside_kernel_permille", contention.copy_beside_kernel_permille),
-        ("contention.kernel_beside_copy_permille", contention.kernel_beside_copy_permille),
-    ];
-    for (field, permille) in kernel.into_iter().chain(host) {
-        if !(1000..=1_000_000).contains(&permille) {
-            return Err(ProfileError::invalid(
-                name,
-                field,
-                format!("is {permille} per mille, must be 1000 (no slowdown) to 1000000"),
-            ));
-        }
-    }
-    if contention.host.windows(2).any(|pair| pair[0].threads >= pair[1].threads) {
-        return Err(ProfileError::invalid(name, "contention.host", "threads must ascend strictly"));
-    }
-    Ok(())
-}
-
 /// Exactly one of the two units, positive and under 1 PB/s, in bytes a second.
 fn bytes_per_second(
     name: &str,
@@ -282,29 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn every_builtin_loads_and_its_name_is_unique() {
-        let links = builtin_links();
-        assert_eq!(links.len(), BUILTIN_LINKS.len());
-        for link in &links {
-            assert_eq!(find_link(&link.name).unwrap(), *link);
-        }
-    }
-
-    #[test]
     fn a_bandwidth_becomes_a_rate() {
         // 2 GiB/s = 2048 MiB/s: 488,281,250 ps a MiB.
         let link = Link::from_toml_str(GOOD).unwrap();
         assert_eq!(link.transfer_ps(MIB), 488_281_250);
         let link = Link::from_toml_str(&GOOD.replace("gib_s = 2.0", "gb_s = 1.048576")).unwrap();
         assert_eq!(link.transfer_ps(MIB), 1_000_000_000);
-    }
-
-    #[test]
-    fn unknown_names_suggest_the_nearest() {
-        let error = find_link("zgx-pci").unwrap_err();
-        assert_eq!(error.nearest.as_deref(), Some("zgx-pcie"));
-        assert!(error.to_string().starts_with("unknown link `zgx-pci`, did you mean `zgx-pcie`?"));
-        assert_eq!(find_link("???").unwrap_err().nearest, None);
     }
 
     #[test]
@@ -334,13 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn impossible_shares_and_slowdowns_are_refused() {
+    fn impossible_shares_and_rates_are_refused() {
         let added = "[cost.added_time]\noffloaded_gib = 5.0\ntop_k = 9\nexperts = 8\nms_per_token_added = 1.0";
         let error = broken("[cost.bandwidth]\n        gib_s = 2.0", added);
         assert!(error.to_string().contains("top_k is 9 of 8 experts"), "{error}");
-        let slow = "gib_s = 2.0\n[contention]\ncopy_beside_kernel_permille = 900";
-        let error = broken("gib_s = 2.0", slow);
-        assert!(error.to_string().contains("is 900 per mille, must be 1000"), "{error}");
         let none = "gib_s = 2.0\n[host_kernel]";
         assert!(broken("gib_s = 2.0", none).to_string().contains("needs either gb_s"));
         let zero = "[cost.affine]\nfixed_ps = 1\nps_per_mib = 0";

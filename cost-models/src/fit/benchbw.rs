@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::error::FitError;
-use crate::link::{HostContention, HostKernel, Link, LinkKind};
+use crate::contention::HostContention;
+use crate::link::{HostKernel, Link, LinkKind, TransferCost};
 use crate::machine::MachineProfile;
 use crate::picos::MIB;
 
@@ -99,8 +100,8 @@ impl Rate {
         (MIB as f64 / self.0 * 1e3).round() as u64
     }
 
-    fn into_cost(self) -> crate::link::TransferCost {
-        crate::link::TransferCost::Affine { fixed_ps: 0, ps_per_mib: self.ps_per_mib() }
+    fn into_cost(self) -> TransferCost {
+        TransferCost::Affine { fixed_ps: 0, ps_per_mib: self.ps_per_mib() }
     }
 
     fn slowdown(self, beside: Self) -> u32 {

@@ -5,7 +5,9 @@
 
 use super::line::theil_sen;
 use super::table::Table;
-use crate::link::{HostContention, Link};
+use crate::contention::HostContention;
+use crate::link::{Link, TransferCost};
+use crate::machine::HbmModel;
 use crate::picos::{MIB, mul_div_round};
 
 /// A copy's time beside a kernel that reads memory all the while, per mille of its time alone.
@@ -21,6 +23,17 @@ pub(super) fn copy_beside_kernel(table: &Table, measured: &str, link: &Link) -> 
         .collect();
     let (slope, _) = theil_sen(&pairs)?;
     Some(((slope * 1000.0).round() as u32).max(1000))
+}
+
+/// A kernel's time while copies write what it reads from, per mille of its time alone.
+///
+/// Not measured but derived: both share the memory's bandwidth, so beside a link that writes at a tenth of what the
+/// memory can read, a kernel takes a tenth longer.
+pub(super) fn kernel_beside_copy(link: &Link, hbm: &HbmModel) -> u32 {
+    let TransferCost::Curve(curve) = &link.cost else { return 1000 };
+    let largest = curve.bytes[curve.bytes.len() - 1];
+    let writes = largest as f64 / link.queued_ps(largest).max(1) as f64 * 1e3;
+    1000 + (1000.0 * writes / hbm.saturated_gb_s()).round() as u32
 }
 
 /// Copies beside host cores and the reverse, for each number of threads that was measured both ways.
@@ -64,6 +77,7 @@ fn permille(time: u64, alone: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::curve::BurstCurve;
 
     fn table(rows: &str) -> Table {
         let text = format!("device,link,mode,bytes,transfers,ms\n{rows}");
@@ -85,6 +99,17 @@ mod tests {
             "D,l,copy-while-hbm-read,1048576,2,2.1\nD,l,copy-while-hbm-read,2097152,2,4.1\n";
         assert_eq!(copy_beside_kernel(&table(only_start), "l", &link()), Some(1000));
         assert_eq!(copy_beside_kernel(&table("D,l,copy,8,1,1\n"), "l", &link()), None);
+    }
+
+    #[test]
+    fn a_kernel_shares_the_memory_with_copies() {
+        // Copies write 1 MiB in 10 us, kernels read 2 MiB in 2 us: a tenth.
+        let curve =
+            |ps: Vec<Vec<u64>>| BurstCurve { bytes: vec![MIB, 3 * MIB], transfers: vec![1], ps };
+        let mut link = link();
+        link.cost = TransferCost::Curve(curve(vec![vec![10_000_000], vec![30_000_000]]));
+        let chain = curve(vec![vec![5_000_000], vec![7_000_000]]);
+        assert_eq!(kernel_beside_copy(&link, &HbmModel { event_pair_ps: 0, chain }), 1100);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Points to a curve.
 //!
 //! A curve needs every burst length at every size and may not fall. Lengths that were not measured follow the line
-//! through the two before them. Where something larger measured faster, the smaller point was disturbed (noise only
-//! ever adds time), so it takes the larger one's time.
+//! through the two before them. Noise only ever adds time: where something larger measured faster, or fewer transfers
+//! faster each, the slower point was disturbed and is lowered to what the other one allows.
 
 use super::error::FitError;
 use super::residuals::Errors;
@@ -32,7 +32,7 @@ pub(super) fn fit_curve(points: &Points, link: &str, mode: &str) -> Result<Burst
     if transfers[0] != 1 {
         return Err(too_few("no single transfer was measured".into()));
     }
-    lower_to_larger(&mut ps);
+    lower_disturbed(&mut ps, &transfers);
     Ok(BurstCurve { bytes, transfers, ps })
 }
 
@@ -54,13 +54,27 @@ fn fill_row(points: &Points, size: u64, transfers: &[u32]) -> Vec<u64> {
     row
 }
 
-/// Lowers each time to the least of any larger size or longer burst, so that none falls.
-fn lower_to_larger(ps: &mut [Vec<u64>]) {
-    for size in (0..ps.len()).rev() {
-        for burst in (0..ps[size].len()).rev() {
-            let larger = ps.get(size + 1).map_or(u64::MAX, |row| row[burst]);
-            let longer = ps[size].get(burst + 1).copied().unwrap_or(u64::MAX);
-            ps[size][burst] = ps[size][burst].min(larger).min(longer);
+/// Lowers each time to the least of any larger size or longer burst, so that none falls, and to what the next shorter
+/// burst takes a transfer, so that none costs more for being longer. Each can undo the other, so until both hold.
+fn lower_disturbed(ps: &mut [Vec<u64>], transfers: &[u32]) {
+    loop {
+        let before = ps.to_vec();
+        for size in (0..ps.len()).rev() {
+            for burst in (0..ps[size].len()).rev() {
+                let larger = ps.get(size + 1).map_or(u64::MAX, |row| row[burst]);
+                let longer = ps[size].get(burst + 1).copied().unwrap_or(u64::MAX);
+                ps[size][burst] = ps[size][burst].min(larger).min(longer);
+            }
+        }
+        for row in &mut *ps {
+            for burst in 1..row.len() {
+                let (shorter, longer) = (transfers[burst - 1], transfers[burst]);
+                let each = u128::from(row[burst - 1]) * u128::from(longer) / u128::from(shorter);
+                row[burst] = row[burst].min(u64::try_from(each).unwrap_or(u64::MAX));
+            }
+        }
+        if before == ps {
+            return;
         }
     }
 }
@@ -124,6 +138,14 @@ mod tests {
         let errors = at_points(&curve, &measured);
         assert!((errors.max - 1.0 / 7.0).abs() < 1e-12);
         assert_eq!(errors.median, 0.0);
+    }
+
+    #[test]
+    fn a_burst_slower_than_its_copies_alone_was_disturbed() {
+        let measured = points(&[((10, 1), 5), ((10, 2), 11), ((20, 1), 9), ((20, 2), 18)]);
+        let curve = fit_curve(&measured, "l", "copy").unwrap();
+        assert_eq!(curve.ps, [vec![5, 10], vec![9, 18]]);
+        curve.validate("l", "copy").unwrap();
     }
 
     #[test]

@@ -187,6 +187,9 @@ impl Fit<'_> {
         if let Some(permille) = contention::copy_beside_kernel(self.table, measured, link) {
             link.contention.copy_beside_kernel_permille = permille;
         }
+        if let Some(hbm) = hbm {
+            link.contention.kernel_beside_copy_permille = contention::kernel_beside_copy(link, hbm);
+        }
         link.contention.host = contention::beside_host(self.table, measured, mode, link);
         match hbm.and_then(|hbm| submission::fit_rounds(self.table, measured, link, hbm)) {
             Some(rounds) => {
