@@ -15,6 +15,46 @@ pub enum Slots {
     Layer(Vec<u32>),
 }
 
+impl Slots {
+    /// The pools that these slots make of a model with `experts[l]` experts in layer `l`, of which
+    /// a token uses `top_k[l]`: one, or one a layer.
+    ///
+    /// # Errors
+    /// As [`ExpertCache::new`].
+    pub fn pools(&self, experts: &[u32], top_k: &[u32]) -> Result<Vec<PoolShape>, CacheError> {
+        let bases = key_bases(experts)?;
+        check_slots(self, experts)?;
+        Ok(match self {
+            Self::Global(capacity) => vec![PoolShape {
+                capacity: *capacity,
+                keys: bases[experts.len()],
+                layer_bases: bases[..experts.len()].to_vec(),
+                keys_per_token: top_k.iter().sum(),
+            }],
+            Self::Layer(capacities) => capacities
+                .iter()
+                .zip(experts)
+                .enumerate()
+                .map(|(layer, (&capacity, &keys))| PoolShape {
+                    capacity,
+                    keys,
+                    layer_bases: vec![0],
+                    keys_per_token: top_k.get(layer).copied().unwrap_or(1),
+                })
+                .collect(),
+        })
+    }
+
+    /// Slots over all pools.
+    #[must_use]
+    pub fn total(&self) -> u32 {
+        match self {
+            Self::Global(slots) => *slots,
+            Self::Layer(each) => each.iter().sum(),
+        }
+    }
+}
+
 pub(super) struct Pool<P> {
     pub policy: P,
     /// Slots that hold nothing; the lowest is taken first after construction.
@@ -59,28 +99,9 @@ impl<P: Policy> ExpertCache<P> {
         slots: &Slots,
         mut policy: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<Self, CacheError> {
+        let shapes = slots.pools(experts, top_k)?;
         let bases = key_bases(experts)?;
-        check_slots(slots, experts)?;
         let total = bases[experts.len()];
-        let shapes = match slots {
-            Slots::Global(capacity) => vec![PoolShape {
-                capacity: *capacity,
-                keys: total,
-                layer_bases: bases[..experts.len()].to_vec(),
-                keys_per_token: top_k.iter().sum(),
-            }],
-            Slots::Layer(capacities) => capacities
-                .iter()
-                .zip(experts)
-                .enumerate()
-                .map(|(layer, (&capacity, &keys))| PoolShape {
-                    capacity,
-                    keys,
-                    layer_bases: vec![0],
-                    keys_per_token: top_k.get(layer).copied().unwrap_or(1),
-                })
-                .collect(),
-        };
         let pools = shapes
             .iter()
             .enumerate()
@@ -246,6 +267,7 @@ impl<P: Policy> ExpertCache<P> {
             fetches: asked.misses as u32 - unplaced,
             unplaced,
             wasted,
+            overflow,
         }
     }
 
@@ -313,6 +335,7 @@ impl<P: Policy> ExpertCache<P> {
             fetches,
             unplaced,
             wasted,
+            overflow: false,
         }
     }
 

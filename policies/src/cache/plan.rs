@@ -65,6 +65,8 @@ pub struct Plan<'a> {
     pub unplaced: u32,
     /// Prefetched experts that this event evicted before anything asked for them.
     pub wasted: u32,
+    /// Whether the event needs more experts than its pool has slots, so that nothing was admitted.
+    pub overflow: bool,
 }
 
 impl Plan<'_> {
