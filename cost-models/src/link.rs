@@ -31,6 +31,20 @@ pub enum LinkKind {
     Other,
 }
 
+impl LinkKind {
+    /// Its name in profiles and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pcie => "pcie",
+            Self::NvlinkC2c => "nvlink-c2c",
+            Self::NvlinkPeer => "nvlink-peer",
+            Self::Unified => "unified",
+            Self::Disk => "disk",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// What transfers cost on an otherwise idle link, in picoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

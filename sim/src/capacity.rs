@@ -200,9 +200,13 @@ mod tests {
 
     #[test]
     fn an_even_split_fills_small_layers_first() {
-        let layer =
-            |experts| hotset_traces::LayerShape { number: 0, experts, top_k: 1, expert_bytes: 0 };
-        let shape = Shape::new(vec![layer(2), layer(10), layer(10)]).unwrap();
+        let layer = |(number, experts)| hotset_traces::LayerShape {
+            number,
+            experts,
+            top_k: 1,
+            expert_bytes: 0,
+        };
+        let shape = Shape::new((0..).zip([2, 10, 10]).map(layer).collect()).unwrap();
         assert_eq!(even_split(&shape, 12), [2, 5, 5]);
         assert_eq!(even_split(&shape, 22), [2, 10, 10]);
         assert_eq!(even_split(&shape, 2), [1, 1, 0]);

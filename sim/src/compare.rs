@@ -43,6 +43,10 @@ pub trait Progress: Sync {
     fn begin(&self, replays: u64);
     /// One of them is done.
     fn advance(&self);
+    /// Whether to stop before the next one.
+    fn cancelled(&self) -> bool {
+        false
+    }
 }
 
 impl Progress for () {
@@ -90,6 +94,9 @@ pub fn compare(
     let counts: Vec<Counts> = jobs
         .par_iter()
         .map(|(policy, size)| {
+            if progress.cancelled() {
+                return Err(SimError::Interrupted);
+            }
             let setting = Setting {
                 policy: (*policy).clone(),
                 slots: size.slots.clone(),

@@ -63,6 +63,9 @@ pub enum SimError {
         /// The bound.
         bound: &'static str,
     },
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// An unknown policy or wrong parameters.
     #[error(transparent)]
     Policy(#[from] PolicyError),
