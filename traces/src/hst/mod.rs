@@ -18,6 +18,8 @@
 
 mod layout;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use write::{Codec, write_hst};
