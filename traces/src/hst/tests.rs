@@ -70,7 +70,7 @@ fn refusal(bytes: Vec<u8>) -> Error {
     }
 }
 
-fn section<'a>(header: &'a mut Header, kind: Kind) -> &'a mut super::layout::Section {
+fn section(header: &mut Header, kind: Kind) -> &mut super::layout::Section {
     header.sections.iter_mut().find(|section| section.kind == kind).unwrap()
 }
 

@@ -51,7 +51,7 @@ pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
         }
     }
     let in_info = stated("experts").and_then(|n| u32::try_from(n).ok());
-    let (experts, experts_from) = experts(options, in_info, ids.view());
+    let (experts, experts_from) = experts(path, options, in_info, ids.view())?;
     let shape = uniform_shape(path, options, layers, top_k, experts)?;
     let name = name(path, options, info.get("model").and_then(Value::as_str));
 
