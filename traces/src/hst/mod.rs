@@ -22,6 +22,7 @@ mod read;
 mod tests;
 mod write;
 
+pub(crate) use read::ratio_accepted;
 pub use write::{Codec, write_hst};
 
 /// The newest format version, which is also the one written.

@@ -156,6 +156,12 @@ fn hostile_arrays_ask_for_no_memory() {
     assert!(refusal(&with("expert_ids", huge)).contains("does not fit its 4 bytes of data"));
     let large = npy("|u1", "(1152921504606846976, 1, 2)", &[0; 4]);
     assert!(refusal(&with("expert_ids", large)).contains("does not fit its 4 bytes of data"));
+    // 65 MiB of zeros deflate to 65 KB, less than a thousandth.
+    let zeros = npy("|u1", "(68157440,)", &vec![0; 65 << 20]);
+    assert_eq!(
+        refusal(&[("expert_ids", zeros)]).split(" bytes in").next(),
+        Some("array expert_ids: states 68157568")
+    );
     let message = import_bytes(Format::Npz, "a.npz", b"not a zip", &ImportOptions::default());
     assert!(message.unwrap_err().to_string().contains("zip: not an npz file"));
     let mut cut = zipped(&sound(), CompressionMethod::Deflated);
