@@ -19,6 +19,11 @@ pub mod ring;
 #[cfg(test)]
 mod testing;
 
+/// The README's example is compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 pub use belady::{Belady, Future};
 pub use cache::*;
 pub use clock::Clock;
