@@ -1,7 +1,7 @@
 //! Importers: one file a format, one registry.
 //!
 //! Each makes a [`Trace`] from a file that another program wrote. To add one: a file here with a
-//! function of the [`Importer`] type, a [`Format`], a line in [`REGISTRY`], its test.
+//! function of the `Importer` type, a [`Format`], a line in `REGISTRY`, its test.
 
 mod array;
 mod ids;
