@@ -3,10 +3,17 @@
 
 mod harness;
 mod naive_basic;
+mod naive_ghosts;
+mod naive_segments;
 
 use harness::{check_all, check_future};
-use hotset_policies::{Clock, Fifo, Lfu, Lru};
+use hotset_policies::{
+    Arc, Clock, Fifo, Lfu, Lru, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru,
+    Slru50, SlruConfig, TwoQ, TwoQConfig,
+};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
+use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
+use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
 
 #[test]
 fn lru() {
@@ -31,4 +38,59 @@ fn lfu() {
 #[test]
 fn belady() {
     check_future(NaiveBelady::new);
+}
+
+#[test]
+fn mru() {
+    check_all(Mru::new, NaiveMru::new);
+}
+
+#[test]
+fn random() {
+    let config = RandomConfig { seed: 5 };
+    check_all(|pool| Random::configured(pool, &config), |pool| NaiveRandom::new(pool, 5));
+}
+
+#[test]
+fn slru() {
+    for segments in [2, 4] {
+        let config = SlruConfig { segments };
+        check_all(
+            |pool| Slru::configured(pool, &config),
+            |pool| NaiveSlru::new(pool, segments as usize),
+        );
+    }
+}
+
+#[test]
+fn slru_50() {
+    check_all(Slru50::new, NaiveSlru50::new);
+}
+
+#[test]
+fn two_q() {
+    let config = TwoQConfig::default();
+    check_all(|pool| TwoQ::configured(pool, &config), NaiveTwoQ::new);
+}
+
+#[test]
+fn arc() {
+    check_all(Arc::new, NaiveArc::new);
+}
+
+#[test]
+fn s3_fifo() {
+    // The default's small queue has no slot in pools as small as these.
+    for (small, ghost) in [(0.1, 0.9), (0.4, 0.6)] {
+        let config = S3FifoConfig { small, ghost };
+        check_all(
+            |pool| S3Fifo::configured(pool, &config),
+            |pool| NaiveS3Fifo::new(pool, small, ghost),
+        );
+    }
+}
+
+#[test]
+fn sieve() {
+    check_all(Sieve::new, NaiveSieve::new);
 }
