@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Arc, Clock, Fifo, Lfu, Lru, Mru, Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig,
-    Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, params,
+    Arc, Car, Clock, Fifo, Lfu, Lirs, LirsConfig, Lru, Mru, Policy, PoolShape, Random,
+    RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, params,
 };
 
 /// What a policy needs beside the experts that each event asks for.
@@ -176,6 +176,8 @@ registry! {
     Slru50: slru_50::Slru50(NoConfig),
     TwoQ: two_q::TwoQ(TwoQConfig),
     Arc: arc::Arc(NoConfig),
+    Car: car::Car(NoConfig),
+    Lirs: lirs::Lirs(LirsConfig),
     S3Fifo: s3_fifo::S3Fifo(S3FifoConfig),
     Sieve: sieve::Sieve(NoConfig);
     Belady: crate::belady::INFO,

@@ -3,8 +3,9 @@
 //! Source: R. Karedla, J. S. Love and B. G. Wherry, "Caching strategies to improve disk system
 //! performance", IEEE Computer 27(3), 1994; with four segments, libCacheSim's SLRU. Counts equal
 //! libCacheSim's where four divides the number of slots. Where it does not, libCacheSim gives every
-//! segment `C / 4`, lets the lowest run over and evicts a resident on a later *hit*; here the
-//! lowest segment is given the remainder, and hits evict nobody.
+//! segment `C / 4`, lets the lowest run over and evicts the surplus on the next *hit* in it (met
+//! exactly in `tests/golden/quirks.rs`); here the lowest segment is given the remainder, and hits
+//! evict nobody.
 
 use serde::{Deserialize, Serialize};
 

@@ -3,15 +3,17 @@
 
 mod harness;
 mod naive_basic;
+mod naive_clocks_stacks;
 mod naive_ghosts;
 mod naive_segments;
 
 use harness::{check_all, check_future};
 use hotset_policies::{
-    Arc, Clock, Fifo, Lfu, Lru, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru,
-    Slru50, SlruConfig, TwoQ, TwoQConfig,
+    Arc, Car, Clock, Fifo, Lfu, Lirs, LirsConfig, Lru, Mru, Random, RandomConfig, S3Fifo,
+    S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig,
 };
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
+use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
 
@@ -93,4 +95,17 @@ fn s3_fifo() {
 #[test]
 fn sieve() {
     check_all(Sieve::new, NaiveSieve::new);
+}
+
+#[test]
+fn car() {
+    check_all(Car::new, NaiveCar::new);
+}
+
+#[test]
+fn lirs() {
+    for hirs in [0.01, 0.4] {
+        let config = LirsConfig { hirs };
+        check_all(|pool| Lirs::configured(pool, &config), |pool| NaiveLirs::new(pool, hirs));
+    }
 }
