@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Arc, Car, Clock, Fifo, Lfu, Lirs, LirsConfig, Lru, Mru, Policy, PoolShape, Random,
-    RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, params,
+    Arc, Car, Clock, Fifo, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig,
+    Mru, Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50,
+    SlruConfig, TwoQ, TwoQConfig, params,
 };
 
 /// What a policy needs beside the experts that each event asks for.
@@ -172,6 +173,8 @@ registry! {
     Clock: clock::Clock(NoConfig),
     Random: random::Random(RandomConfig),
     Lfu: lfu::Lfu(NoConfig),
+    LfuDecay: lfu_decay::LfuDecay(LfuDecayConfig),
+    LruK: lru_k::LruK(LruKConfig),
     Slru: slru::Slru(SlruConfig),
     Slru50: slru_50::Slru50(NoConfig),
     TwoQ: two_q::TwoQ(TwoQConfig),

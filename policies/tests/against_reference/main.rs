@@ -6,16 +6,19 @@ mod naive_basic;
 mod naive_clocks_stacks;
 mod naive_ghosts;
 mod naive_segments;
+mod naive_values;
 
 use harness::{check_all, check_future};
 use hotset_policies::{
-    Arc, Car, Clock, Fifo, Lfu, Lirs, LirsConfig, Lru, Mru, Random, RandomConfig, S3Fifo,
-    S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig,
+    Arc, Car, Clock, Fifo, History, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig, Lru, LruK,
+    LruKConfig, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
+    TwoQ, TwoQConfig,
 };
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
+use naive_values::{NaiveLowest, decayed, kth_last};
 
 #[test]
 fn lru() {
@@ -107,5 +110,30 @@ fn lirs() {
     for hirs in [0.01, 0.4] {
         let config = LirsConfig { hirs };
         check_all(|pool| Lirs::configured(pool, &config), |pool| NaiveLirs::new(pool, hirs));
+    }
+}
+
+#[test]
+fn lru_k() {
+    for (k, history) in [(2, History::Kept), (2, History::Forgotten), (3, History::Kept)] {
+        let config = LruKConfig { k, history };
+        check_all(
+            |pool| LruK::configured(pool, &config),
+            |pool| NaiveLowest::new(pool, history == History::Kept, kth_last(k as usize)),
+        );
+    }
+}
+
+#[test]
+fn lfu_decay() {
+    for (half_life, history) in [(3.3, History::Kept), (0.7, History::Forgotten)] {
+        let config = LfuDecayConfig { half_life, history };
+        check_all(
+            |pool| LfuDecay::configured(pool, &config),
+            |pool| {
+                let uses = half_life * f64::from(pool.keys_per_token);
+                NaiveLowest::new(pool, history == History::Kept, decayed(uses))
+            },
+        );
     }
 }
