@@ -19,6 +19,21 @@ pub mod ring;
 #[cfg(test)]
 mod testing;
 
+mod belady_bypass;
+mod class_lru;
+mod dali;
+mod finemoe;
+mod heat_lru;
+mod least_stale;
+mod lfru;
+mod moe_infinity;
+mod mrs;
+pub mod resident_set;
+mod static_top;
+mod td_logistic;
+mod td_table;
+pub mod transitions;
+
 pub use belady::{Belady, Future};
 pub use cache::*;
 pub use clock::Clock;
@@ -31,3 +46,16 @@ pub use registry::{
     Bound, Config, Need, NoConfig, POLICIES, Parameter, PolicyError, PolicyInfo, PolicySpec,
     Visitor,
 };
+
+pub use belady_bypass::{BypassBound, BypassedEvent};
+pub use class_lru::{ClassLru, ClassLruConfig};
+pub use dali::{Dali, DaliConfig};
+pub use finemoe::{FineMoe, FineMoeConfig};
+pub use heat_lru::{HeatLru, HeatLruConfig};
+pub use least_stale::LeastStale;
+pub use lfru::{Lfru, LfruClock, LfruConfig};
+pub use moe_infinity::MoeInfinity;
+pub use mrs::{Mrs, MrsConfig};
+pub use static_top::Static;
+pub use td_logistic::{TdLogistic, TdLogisticConfig};
+pub use td_table::{TdTable, TdTableConfig};

@@ -5,7 +5,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
 use crate::{Clock, Fifo, Lfu, Lru, Policy, PoolShape, params};
+use crate::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruConfig, MoeInfinity, Mrs, MrsConfig};
+use crate::{Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
 
 /// What a policy needs beside the experts that each event asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -97,6 +100,10 @@ pub trait Visitor {
 
     /// A bound that is built from the recorded future.
     fn offline(self, bound: Bound) -> Self::Output;
+
+    /// A policy that is built from the uses of each key of the pool in a training part of the
+    /// trace, which the visitor counts.
+    fn trained<P: Policy + Send>(self, build: impl Fn(&PoolShape, &[u64]) -> P) -> Self::Output;
 }
 
 /// The bounds, which need the future and are built by whoever holds the trace.
@@ -104,16 +111,20 @@ pub trait Visitor {
 pub enum Bound {
     /// Belady's MIN under forced admission.
     Belady,
+    /// MIN with bypass, driven event by event through [`BypassBound`](crate::BypassBound).
+    BeladyBypass,
 }
 
 macro_rules! registry {
     ($($variant:ident: $module:ident::$policy:ident($config:ty)),* $(,)?;
+     $($trained:ident: $trained_info:path),* $(,)?;
      $($bound:ident: $bound_info:path),* $(,)?) => {
         /// A policy with its parameters.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is described by its module's INFO")]
         pub enum PolicySpec {
             $($variant($config),)*
+            $($trained,)*
             $($bound,)*
         }
 
@@ -123,6 +134,7 @@ macro_rules! registry {
             pub fn info(&self) -> &'static PolicyInfo {
                 match self {
                     $(Self::$variant(_) => &crate::$module::INFO,)*
+                    $(Self::$trained => &$trained_info,)*
                     $(Self::$bound => &$bound_info,)*
                 }
             }
@@ -132,6 +144,7 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(config) =>
                         visitor.online(|pool| $policy::configured(pool, config)),)*
+                    $(Self::$trained => visitor.trained($trained::new),)*
                     $(Self::$bound => visitor.offline(Bound::$bound),)*
                 }
             }
@@ -139,6 +152,9 @@ macro_rules! registry {
             fn read(name: &str, parameters: &str) -> Result<Self, PolicyError> {
                 $(if name == crate::$module::INFO.name {
                     return config(&crate::$module::INFO, parameters).map(Self::$variant);
+                })*
+                $(if name == $trained_info.name {
+                    return config::<NoConfig>(&$trained_info, parameters).map(|_| Self::$trained);
                 })*
                 $(if name == $bound_info.name {
                     return config::<NoConfig>(&$bound_info, parameters).map(|_| Self::$bound);
@@ -149,7 +165,7 @@ macro_rules! registry {
 
         /// All policies, in the order in which they are listed.
         pub static POLICIES: &[&PolicyInfo] =
-            &[$(&crate::$module::INFO,)* $(&$bound_info,)*];
+            &[$(&crate::$module::INFO,)* $(&$trained_info,)* $(&$bound_info,)*];
     };
 }
 
@@ -157,8 +173,20 @@ registry! {
     Lru: lru::Lru(NoConfig),
     Fifo: fifo::Fifo(NoConfig),
     Clock: clock::Clock(NoConfig),
-    Lfu: lfu::Lfu(NoConfig);
+    Lfu: lfu::Lfu(NoConfig),
+    ClassLru: class_lru::ClassLru(ClassLruConfig),
+    Lfru: lfru::Lfru(LfruConfig),
+    LeastStale: least_stale::LeastStale(NoConfig),
+    Dali: dali::Dali(DaliConfig),
+    HeatLru: heat_lru::HeatLru(HeatLruConfig),
+    MoeInfinity: moe_infinity::MoeInfinity(NoConfig),
+    Mrs: mrs::Mrs(MrsConfig),
+    FineMoe: finemoe::FineMoe(FineMoeConfig),
+    TdTable: td_table::TdTable(TdTableConfig),
+    TdLogistic: td_logistic::TdLogistic(TdLogisticConfig);
+    Static: crate::static_top::INFO;
     Belady: crate::belady::INFO,
+    BeladyBypass: crate::belady_bypass::INFO,
 }
 
 impl FromStr for PolicySpec {
