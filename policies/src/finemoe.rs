@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::resident_set::ResidentSet;
+use crate::weight::in_255ths;
 use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
@@ -37,7 +38,7 @@ impl Config for FineMoeConfig {}
 struct Use {
     probability: f32,
     visits: u32,
-    /// The product.
+    /// The product, in 255ths unless it is truncated.
     score: f64,
     /// Number of the last use.
     tick: u64,
@@ -76,8 +77,12 @@ impl FineMoe {
         let used = &mut self.uses[key as usize];
         used.visits = used.visits.saturating_add(1);
         used.tick = self.tick;
-        let product = f64::from(used.probability) * f64::from(used.visits);
-        used.score = if self.truncate { product.trunc() } else { product };
+        let visits = f64::from(used.visits);
+        used.score = if self.truncate {
+            (f64::from(used.probability) * visits).trunc()
+        } else {
+            in_255ths(used.probability) * visits
+        };
     }
 }
 

@@ -33,6 +33,7 @@ mod static_top;
 mod td_logistic;
 mod td_table;
 pub mod transitions;
+mod weight;
 
 pub use belady::{Belady, Future};
 pub use cache::*;

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::resident_set::ResidentSet;
+use crate::weight::in_255ths;
 use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
@@ -49,6 +50,7 @@ impl Config for MrsConfig {
 #[derive(Debug, Clone)]
 pub struct Mrs {
     residents: ResidentSet,
+    /// S of each key, in 255ths.
     scores: Vec<f64>,
     /// Number of each key's last use.
     ticks: Vec<u64>,
@@ -141,7 +143,7 @@ impl Policy for Mrs {
             *score *= 1.0 - self.alpha;
         }
         for (&key, &weight) in event.keys.iter().zip(event.weights) {
-            self.scores[key as usize] += self.alpha * f64::from(weight);
+            self.scores[key as usize] += self.alpha * in_255ths(weight);
         }
     }
 
@@ -163,7 +165,7 @@ mod tests {
         mrs.begin_event(&Event { layer: 0, keys: &[1, 0], weights: &[0.25, 0.75] });
         assert!(mrs.admit(0, &mut Anyone) && mrs.admit(1, &mut Anyone));
         mrs.begin_event(&Event { layer: 0, keys: &[2], weights: &[0.5] });
-        assert_eq!(mrs.scores, [0.1875, 0.0625, 0.25, 0.0]);
+        assert_eq!(mrs.scores, [0.1875, 0.0625, 0.25, 0.0].map(|score| 255.0 * score));
         assert!(mrs.admit(2, &mut Anyone));
         assert!(mrs.contains(0) && !mrs.contains(1));
         assert_eq!(mrs.validate(), Ok(()));
