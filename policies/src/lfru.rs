@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::resident_set::ResidentSet;
-use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::list::{Links, List};
+use crate::{Config, Event, Key, Lfu, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
 pub const INFO: PolicyInfo = PolicyInfo {
@@ -43,20 +43,18 @@ pub struct LfruConfig {
 
 impl Config for LfruConfig {}
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Use {
-    uses: u64,
-    /// The clock at the last use.
-    last: u64,
-    /// Number of the last use: tells apart the uses of one event.
-    tick: u64,
-}
-
 /// Uses over age.
 #[derive(Debug, Clone)]
 pub struct Lfru {
-    residents: ResidentSet,
-    uses: Vec<Use>,
+    /// Residents by uses; among equal uses the least recent leaves first, as LFU has it.
+    by_uses: Lfu,
+    /// Residents by recency: the back has the greatest age.
+    links: Links,
+    order: List,
+    /// The clock at each key's last use.
+    last: Vec<u64>,
+    /// Number of each key's last use: tells apart the uses of one event.
+    ticks: Vec<u64>,
     by_access: bool,
     clock: u64,
     tick: u64,
@@ -71,9 +69,13 @@ impl Lfru {
     /// An empty pool.
     #[must_use]
     pub fn new(pool: &PoolShape, config: &LfruConfig) -> Self {
+        let links = Links::new(pool.keys, 1);
         Self {
-            residents: ResidentSet::new(pool.keys),
-            uses: vec![Use::default(); pool.keys as usize],
+            by_uses: Lfu::new(pool),
+            order: links.list(0),
+            links,
+            last: vec![0; pool.keys as usize],
+            ticks: vec![0; pool.keys as usize],
             by_access: config.clock == LfruClock::Access,
             clock: 0,
             tick: 0,
@@ -81,22 +83,25 @@ impl Lfru {
         }
     }
 
+    /// Of the residents with equal uses only the least recent can win, so one for each number of
+    /// uses competes, fewest uses first; it ends where even the greatest age of all would not help.
     #[inline(always)]
     fn victim<R: Room>(&self, room: &R) -> Option<Key> {
+        let age = |key: Key| self.clock - self.last[key as usize] + 1;
+        let greatest = age(self.links.back(self.order)?);
         let mut best: Option<(u64, u64, u64, Key)> = None;
-        for &key in self.residents.keys() {
-            let Use { uses, last, tick } = self.uses[key as usize];
-            let age = self.clock - last + 1;
-            let better = match best {
-                Some((lowest, of_age, of_tick, _)) => {
-                    let (left, right) = (uses * of_age, lowest * age);
-                    left < right || (left == right && tick < of_tick)
+        for (uses, key) in self.by_uses.oldest_by_count(|key| room.may_evict(key)) {
+            let (age, tick) = (age(key), self.ticks[key as usize]);
+            if let Some((lowest, of_age, of_tick, _)) = best {
+                if uses * of_age > lowest * greatest {
+                    break;
                 }
-                None => true,
-            };
-            if better && room.may_evict(key) {
-                best = Some((uses, age, tick, key));
+                let (left, right) = (uses * of_age, lowest * age);
+                if left > right || (left == right && tick > of_tick) {
+                    continue;
+                }
             }
+            best = Some((uses, age, tick, key));
         }
         best.map(|(_, _, _, key)| key)
     }
@@ -106,6 +111,12 @@ impl Lfru {
         self.tick += 1;
         self.clock += u64::from(self.by_access);
     }
+
+    #[inline(always)]
+    fn used(&mut self, key: Key) {
+        self.last[key as usize] = self.clock;
+        self.ticks[key as usize] = self.tick;
+    }
 }
 
 impl Policy for Lfru {
@@ -113,28 +124,30 @@ impl Policy for Lfru {
 
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
-        self.residents.contains(key)
+        self.links.contains(key)
     }
 
     fn len(&self) -> u32 {
-        self.residents.len()
+        self.by_uses.len()
     }
 
     #[inline(always)]
     fn hit(&mut self, key: Key) {
         self.advance();
-        let uses = self.uses[key as usize].uses + 1;
-        self.uses[key as usize] = Use { uses, last: self.clock, tick: self.tick };
+        self.used(key);
+        self.by_uses.hit(key);
+        self.links.move_to_front(self.order, key);
     }
 
     #[inline(always)]
     fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
         self.advance();
-        if self.residents.len() >= self.capacity && !self.evict_one(room) {
+        if self.by_uses.len() >= self.capacity && !self.evict_one(room) {
             return false;
         }
-        self.uses[key as usize] = Use { uses: 1, last: self.clock, tick: self.tick };
-        self.residents.insert(key);
+        self.used(key);
+        self.by_uses.admit(key, room);
+        self.links.push_front(self.order, key);
         true
     }
 
@@ -143,17 +156,20 @@ impl Policy for Lfru {
         let Some(victim) = self.victim(room) else {
             return false;
         };
-        self.residents.remove(victim);
+        self.remove(victim);
         room.evict(victim);
         true
     }
 
+    #[inline(always)]
     fn remove(&mut self, key: Key) {
-        self.residents.remove(key);
+        self.by_uses.remove(key);
+        self.links.unlink(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {
         self.capacity = capacity;
+        self.by_uses.set_capacity(capacity);
     }
 
     #[inline(always)]
@@ -162,7 +178,12 @@ impl Policy for Lfru {
     }
 
     fn validate(&self) -> Result<(), String> {
-        self.residents.validate(self.capacity)
+        self.by_uses.validate()?;
+        let length = self.links.validate(self.order)?;
+        if length != self.len() {
+            return Err(format!("{length} by recency, {} by uses", self.len()));
+        }
+        Ok(())
     }
 }
 

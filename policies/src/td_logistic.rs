@@ -1,9 +1,10 @@
 //! td-logistic: a logistic model, learned online, of when an expert is needed next.
 //!
-//! Source: this project. Like td-table it estimates gamma^(visits of its layer until its next use
-//! - 1) by temporal difference, but with eight weights shared by all layers on four decayed use
-//! shares, the age and the transition chance. On recorded traces it closes 30 to 50% of the gap
-//! between LRU and Belady. Arithmetic is the same on every machine: `libm`, fixed order of sums.
+//! Source: this project. Like td-table it estimates, by temporal difference, the discount gamma to
+//! the power of the visits of an expert's layer before its next use, but with eight weights shared
+//! by all layers on four decayed use shares, the age and the transition chance. On recorded traces
+//! it closes 30 to 50% of the gap between LRU and Belady. Arithmetic is the same on every machine:
+//! `libm`, and sums in a fixed order.
 //!
 //! An expert's features at its layer's next visit are known as soon as the present visit is over,
 //! so they are computed once a visit and kept.
