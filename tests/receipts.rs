@@ -17,6 +17,7 @@ fn misses(trace: &Trace, policy: &str, slots: u32) -> (u64, u64) {
         semantics: Semantics::Sequential,
         phase,
         warmup: None,
+        training: None,
     };
     let bucket =
         replay(trace, &steps, &futures, &setting).unwrap().bucket(Phase::Decode, Window::All);

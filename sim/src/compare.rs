@@ -1,7 +1,7 @@
 //! The main job: policies x scopes x capacities over one trace, each priced on every link.
 
 use hotset_cost_models::Link;
-use hotset_policies::{PolicySpec, Slots};
+use hotset_policies::{Need, PolicySpec, Slots};
 use hotset_traces::{Phase, Shape, Trace};
 use rayon::prelude::*;
 
@@ -71,6 +71,7 @@ pub fn compare(
     progress: &impl Progress,
 ) -> Result<Report, SimError> {
     let phases = present_phases(trace, request.phase)?;
+    request.policies.iter().try_for_each(|(_, policy)| check_columns(trace, policy))?;
     let shape = match request.expert_bytes {
         Some(bytes) => trace.shape().with_expert_bytes(bytes),
         None => trace.shape().clone(),
@@ -103,6 +104,7 @@ pub fn compare(
                 semantics: request.semantics,
                 phase: request.phase.only(),
                 warmup: request.warmup,
+                training: None,
             };
             let counts = replay(trace, &steps, &futures, &setting);
             progress.advance();
@@ -138,6 +140,20 @@ pub fn compare(
         settings: settings(trace, request, &shape),
         rows,
         warnings,
+    })
+}
+
+/// Refuses a policy whose column the trace lacks, saying who gives it.
+fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
+    if policy.info().needs != Need::Weights || trace.weights().is_some() {
+        return Ok(());
+    }
+    let columns = trace.columns();
+    let importers = columns.iter().find(|column| column.name == "weights");
+    Err(SimError::MissingColumn {
+        policy: policy.info().name.to_owned(),
+        column: "weights",
+        importers: importers.map(|column| column.importers.join(", ")).unwrap_or_default(),
     })
 }
 

@@ -63,6 +63,15 @@ pub enum SimError {
         /// The bound.
         bound: &'static str,
     },
+    /// A policy that is trained, without a training part.
+    #[error(
+        "policy '{policy}' is trained on a part of the trace and replayed over the rest: give \
+         --train 50%"
+    )]
+    NeedsTraining {
+        /// The policy.
+        policy: String,
+    },
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -5,6 +5,7 @@
 //! prices every byte that they move. The same input, flags and seed give the same result on any
 //! machine, with any number of threads.
 
+mod bypass;
 mod capacity;
 mod compare;
 mod counts;

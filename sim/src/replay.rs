@@ -12,6 +12,7 @@ use hotset_policies::{
 use hotset_traces::{IdColumn, Phase, Shape, Trace};
 use serde::{Deserialize, Serialize};
 
+use crate::bypass::replay_bypass;
 use crate::{Counts, EventSink, Futures, Scope, SimError, Steps, drive};
 
 /// How accesses reach the policy.
@@ -48,6 +49,9 @@ pub struct Setting {
     pub phase: Option<Phase>,
     /// Tokens that count as cold; `None`: all until the cache has first been full.
     pub warmup: Option<u64>,
+    /// Uses of each dense key in a part of the trace that is not replayed, for policies that are
+    /// trained.
+    pub training: Option<Arc<[u64]>>,
 }
 
 impl Setting {
@@ -105,8 +109,30 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
         }
     }
 
+    fn trained<P: Policy + Send>(self, build: impl Fn(&PoolShape, &[u64]) -> P) -> Self::Output {
+        self.training(0)?;
+        // Checked above: the counts are there for every pool.
+        let build =
+            |pool: usize, shape: &PoolShape| build(shape, self.training(pool).unwrap_or_default());
+        match self.setting.semantics {
+            Semantics::Event => self.events(build),
+            Semantics::Sequential => self.sequential(build),
+        }
+    }
+
     fn offline(self, bound: Bound) -> Self::Output {
-        let Bound::Belady = bound;
+        if bound == Bound::BeladyBypass {
+            let (experts, top_k) = dimensions(self.trace.shape());
+            let pools = self.setting.slots.pools(&experts, &top_k)?;
+            let capacities: Vec<u32> = pools.iter().map(|pool| pool.capacity).collect();
+            return replay_bypass(
+                (self.trace, self.ids, self.steps),
+                self.futures,
+                (self.setting.scope(), &capacities),
+                self.setting.semantics,
+                (self.setting.phase, self.setting.warmup),
+            );
+        }
         let futures = self.futures.of(self.setting.scope())?;
         let future = |pool: usize| -> Arc<Future> { Arc::clone(&futures[pool]) };
         match self.setting.semantics {
@@ -119,6 +145,21 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
 }
 
 impl<E: ExpertId + Default> Run<'_, '_, E> {
+    /// Uses of the keys of pool `pool` in the training part.
+    fn training(&self, pool: usize) -> Result<&[u64], SimError> {
+        let counts = self.setting.training.as_deref().ok_or_else(|| SimError::NeedsTraining {
+            policy: self.setting.policy.info().name.to_owned(),
+        })?;
+        let shape = self.trace.shape();
+        Ok(match self.setting.scope() {
+            Scope::Global => counts,
+            Scope::Layer => {
+                let base = shape.key_base(pool) as usize;
+                &counts[base..base + shape.layers()[pool].experts as usize]
+            }
+        })
+    }
+
     fn wants(&self, phase: Phase) -> bool {
         self.setting.phase.is_none_or(|only| only == phase)
     }
