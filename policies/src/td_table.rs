@@ -16,7 +16,7 @@ use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, 
 pub const INFO: PolicyInfo = PolicyInfo {
     name: "td-table",
     summary: "learns online when each expert is needed next (table)",
-    definition: "V[20 ages][14 frequencies][12 transition chances] estimates gamma^(visits of the layer until the next use - 1), starting at 0.6/(1+0.3 A) * 2^((F-13)/4). A = age if <= 6, else min(19, 6 + trunc(2 log2(age/6))), the age in visits of the layer since the use (0 at the next one); F = bucket(s, 14) with s the decayed share of visits that used it, half-life 32; G = bucket(T, 12) with T = mean over a in the layer's latest set of c[a][j]/(n[a]+4); bucket(x, n) = 0 if x <= 1e-9, else clamp(trunc(n - 0.5 + 1.5 log2(x/0.7)), 0, n-1). At an event, after T: for each expert of the layer in turn, old cell o, y = 1 if used, else gamma * V[its cell of now]; the count of o rises by 1 and V[o] += max(0.001, 1/(count+1)) * (y - V[o]). Victim: smallest V[cell] * gamma^(off/L), off = its layer - this one (+ L if <= 0); ties to the least recent.",
+    definition: "V[20 ages][14 frequencies][12 transition chances] estimates gamma^(visits of the layer until the next use - 1), starting at 0.6/(1+0.3 A) * 2^((F-13)/4). A = age if <= 6, else min(19, 6 + trunc(2 log2(age/6))), the age in visits of the layer since the use (0 at the next one); F = bucket(s, 14) with s the decayed share of visits that used it, half-life 32; G = bucket(T, 12) with T = mean over a in the layer's latest set of c[a][j]/(n[a]+4); bucket(x, n) = the largest b < n with x >= 0.7 * 2^((b - n + 0.5)/1.5), 0 if there is none. At an event, after T: for each expert of the layer in turn, old cell o, y = 1 if used, else gamma * V[its cell of now]; the count of o rises by 1 and V[o] += max(0.001, 1/(count+1)) * (y - V[o]). Victim: smallest V[cell] * gamma^(off/L), off = its layer - this one (+ L if <= 0); ties to the least recent.",
     source: "hotset; temporal differences: R. S. Sutton, Machine Learning 3, 1988",
     needs: Need::Nothing,
     parameters: &[Parameter {
@@ -129,7 +129,7 @@ impl Table {
 fn floors<const N: usize>() -> [f64; N] {
     std::array::from_fn(|bucket| match bucket {
         0 => f64::NEG_INFINITY,
-        _ => (0.7 * libm::exp2((bucket as f64 - N as f64 + 0.5) / 1.5)).max(1e-9),
+        _ => 0.7 * libm::exp2((bucket as f64 - N as f64 + 0.5) / 1.5),
     })
 }
 
@@ -285,8 +285,8 @@ mod tests {
     #[test]
     fn buckets_begin_where_the_logarithm_says() {
         let table = Table::new();
-        // 14 - 0.5 + 1.5 log2(0.35 / 0.7) = 12; log2(0.7 / 0.7) = 0 gives 13.5; 1/1024 * 0.7 is
-        // 13.5 - 15 < 0.
+        // Solved for b: 13.5 + 1.5 log2(x / 0.7), which is 12 for 0.35, above 13 for 0.9 and
+        // below 0 for 0.7 / 1024.
         assert_eq!(bucket(&table.frequency_floors, 0.35), 12);
         assert_eq!(bucket(&table.frequency_floors, 0.349), 11);
         assert_eq!(bucket(&table.frequency_floors, 0.9), 13);

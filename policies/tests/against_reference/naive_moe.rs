@@ -99,7 +99,7 @@ impl NaiveClassLru {
             let before = if index == 0 { 0 } else { uses[index - 1] };
             crf = crf * 2f64.powf(-((token - before) as f64) / self.half_life) + 1.0;
         }
-        (crf.log2().floor() as i32).min(7)
+        (1..=7).filter(|&class| crf >= 2f64.powi(class)).count() as i32
     }
 }
 
@@ -531,12 +531,9 @@ impl NaiveTdTable {
 
     fn cell(&self, key: Key) -> (usize, usize, usize) {
         let age = self.history.age(key);
-        let bucket = |x: f64, n: f64| {
-            if x <= 1e-9 {
-                0
-            } else {
-                (n - 0.5 + 1.5 * (x / 0.7).log2()).trunc().clamp(0.0, n - 1.0) as usize
-            }
+        let bucket = |x: f64, n: usize| {
+            let begins = |b: usize| 0.7 * libm_exp2((b as f64 - n as f64 + 0.5) / 1.5);
+            (1..n).rev().find(|&b| x >= begins(b)).unwrap_or(0)
         };
         let a = if age <= 6 {
             age
@@ -544,7 +541,7 @@ impl NaiveTdTable {
             19.min(6 + (2.0 * (age as f64 / 6.0).log2()).trunc() as usize)
         };
         let share = self.history.share(key, 32.0) * libm_exp2(-(age as f64) / 32.0);
-        (a, bucket(share, 14.0), bucket(self.history.chance(key), 12.0))
+        (a, bucket(share, 14), bucket(self.history.chance(key), 12))
     }
 
     fn value(&self, cell: (usize, usize, usize)) -> f64 {
