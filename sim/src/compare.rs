@@ -98,11 +98,10 @@ pub fn compare(
                 return Err(SimError::Interrupted);
             }
             let setting = Setting {
-                policy: (*policy).clone(),
-                slots: size.slots.clone(),
                 semantics: request.semantics,
                 phase: request.phase.only(),
                 warmup: request.warmup,
+                ..Setting::new((*policy).clone(), size.slots.clone())
             };
             let counts = replay(trace, &steps, &futures, &setting);
             progress.advance();

@@ -12,7 +12,11 @@ use hotset_policies::{
 use hotset_traces::{IdColumn, Phase, Shape, Trace};
 use serde::{Deserialize, Serialize};
 
-use crate::{Counts, EventSink, Futures, Scope, SimError, Steps, drive};
+use crate::engine::{Engine, Habits};
+use crate::prefetch::Predicted;
+use crate::{
+    Counts, EventSink, Futures, Misses, Prefetch, Prefill, Scope, SimError, Steps, Timeline, drive,
+};
 
 /// How accesses reach the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,9 +52,41 @@ pub struct Setting {
     pub phase: Option<Phase>,
     /// Tokens that count as cold; `None`: all until the cache has first been full.
     pub warmup: Option<u64>,
+    /// Who says what to prefetch.
+    pub prefetch: Prefetch,
+    /// How prefill uses the cache.
+    pub prefill: Prefill,
+    /// What becomes of misses.
+    pub misses: Misses,
+    /// Slots from given tokens on, ascending, in the cache's scope.
+    pub resizes: Vec<(u64, Slots)>,
 }
 
 impl Setting {
+    /// A cache that fetches every miss, in event semantics, over all phases.
+    #[must_use]
+    pub fn new(policy: PolicySpec, slots: Slots) -> Self {
+        Self {
+            policy,
+            slots,
+            semantics: Semantics::Event,
+            phase: None,
+            warmup: None,
+            prefetch: Prefetch::None,
+            prefill: Prefill::OnDemand,
+            misses: Misses::Fetch,
+            resizes: Vec::new(),
+        }
+    }
+
+    /// Whether the cache is only asked for what each layer needs.
+    fn is_plain(&self) -> bool {
+        self.prefetch == Prefetch::None
+            && self.prefill == Prefill::OnDemand
+            && self.misses == Misses::Fetch
+            && self.resizes.is_empty()
+    }
+
     fn scope(&self) -> Scope {
         match self.slots {
             Slots::Global(_) => Scope::Global,
@@ -70,9 +106,24 @@ pub fn replay(
     futures: &Futures<'_>,
     setting: &Setting,
 ) -> Result<Counts, SimError> {
+    replay_timed(trace, steps, futures, setting, Vec::new()).map(|(counts, _)| counts)
+}
+
+/// [`replay`], followed by any number of timelines: one run of the cache, priced on every link.
+///
+/// # Errors
+/// As [`replay`]; timelines, prefetch and the like without event semantics; a bound with prefetch;
+/// a column that the prefetcher needs; slots that cannot be borrowed or changed.
+pub fn replay_timed(
+    trace: &Trace,
+    steps: &Steps,
+    futures: &Futures<'_>,
+    setting: &Setting,
+    timelines: Vec<Timeline>,
+) -> Result<(Counts, Vec<Timeline>), SimError> {
     match trace.ids() {
-        IdColumn::U8(ids) => replay_ids(trace, ids, steps, futures, setting),
-        IdColumn::U16(ids) => replay_ids(trace, ids, steps, futures, setting),
+        IdColumn::U8(ids) => replay_ids(trace, ids, steps, futures, setting, timelines),
+        IdColumn::U16(ids) => replay_ids(trace, ids, steps, futures, setting, timelines),
     }
 }
 
@@ -82,8 +133,17 @@ fn replay_ids<E: ExpertId + Default>(
     steps: &Steps,
     futures: &Futures<'_>,
     setting: &Setting,
-) -> Result<Counts, SimError> {
-    setting.policy.visit(Run { trace, ids, steps, futures, setting })
+    timelines: Vec<Timeline>,
+) -> Result<(Counts, Vec<Timeline>), SimError> {
+    let needs_events = if !timelines.is_empty() {
+        Some("a timeline")
+    } else {
+        (!setting.is_plain()).then_some("prefetch, a prefill mode, host misses or a schedule")
+    };
+    match needs_events {
+        Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
+        _ => setting.policy.visit(Run { trace, ids, steps, futures, setting, timelines }),
+    }
 }
 
 /// Replays with whatever policy it is handed.
@@ -93,10 +153,11 @@ struct Run<'a, 'f, E> {
     steps: &'a Steps,
     futures: &'a Futures<'f>,
     setting: &'a Setting,
+    timelines: Vec<Timeline>,
 }
 
 impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
-    type Output = Result<Counts, SimError>;
+    type Output = Result<(Counts, Vec<Timeline>), SimError>;
 
     fn online<P: Policy + Send>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output {
         match self.setting.semantics {
@@ -107,6 +168,10 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
 
     fn offline(self, bound: Bound) -> Self::Output {
         let Bound::Belady = bound;
+        if self.setting.prefetch != Prefetch::None || self.setting.misses != Misses::Fetch {
+            let policy = self.setting.policy.info().name.to_owned();
+            return Err(SimError::BoundAlone { policy });
+        }
         let futures = self.futures.of(self.setting.scope())?;
         let future = |pool: usize| -> Arc<Future> { Arc::clone(&futures[pool]) };
         match self.setting.semantics {
@@ -124,11 +189,14 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
     }
 
     fn events<P: Policy>(
-        &self,
+        self,
         build: impl FnMut(usize, &PoolShape) -> P,
-    ) -> Result<Counts, SimError> {
+    ) -> Result<(Counts, Vec<Timeline>), SimError> {
         let (experts, top_k) = dimensions(self.trace.shape());
         let cache = ExpertCache::new(&experts, &top_k, &self.setting.slots, build)?;
+        if !(self.setting.is_plain() && self.timelines.is_empty()) {
+            return self.engine(cache);
+        }
         let mut sink = Counter {
             cache: cache.with_ordered_copies(),
             counts: Counts::new(experts.len()),
@@ -138,13 +206,33 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
             warmup: self.setting.warmup,
         };
         drive(self.trace, self.ids, self.steps, |phase| self.wants(phase), &mut sink);
-        Ok(sink.counts)
+        Ok((sink.counts, Vec::new()))
+    }
+
+    fn engine<P: Policy>(self, cache: ExpertCache<P>) -> Result<(Counts, Vec<Timeline>), SimError> {
+        let setting = self.setting;
+        let borrowed = match setting.prefill {
+            Prefill::Streamed => Prefill::borrowed(self.trace.shape(), &setting.slots)?,
+            _ => 0,
+        };
+        let habits = Habits {
+            predicted: Predicted::of(self.trace, self.steps, setting.prefetch)?,
+            prefill: setting.prefill,
+            misses: setting.misses,
+            resizes: &setting.resizes,
+            warmup: setting.warmup,
+        };
+        let wants = |phase| setting.phase.is_none_or(|only| only == phase);
+        let shape = self.trace.shape();
+        let mut engine = Engine::new(cache, shape, habits, borrowed, self.timelines);
+        drive(self.trace, self.ids, self.steps, wants, &mut engine);
+        Ok(engine.finish()?)
     }
 
     fn sequential<P: Policy>(
         &self,
         mut build: impl FnMut(usize, &PoolShape) -> P,
-    ) -> Result<Counts, SimError> {
+    ) -> Result<(Counts, Vec<Timeline>), SimError> {
         let shape = self.trace.shape();
         let (experts, top_k) = dimensions(shape);
         let mut pools: Vec<P> = self
@@ -199,7 +287,7 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
                 };
             }
         }
-        Ok(counts)
+        Ok((counts, Vec::new()))
     }
 }
 
@@ -250,7 +338,7 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Counter<P> {
     const WEIGHTS: bool = P::OBSERVES;
 
     #[inline(always)]
-    fn begin_step(&mut self, phase: Phase, tokens: u32) {
+    fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
         self.steady = match self.warmup {
             Some(warmup) => self.tokens >= warmup,
             None => self.steady || self.cache.resident() == self.cache.capacity(),
