@@ -51,6 +51,21 @@ impl Schedule {
     }
 }
 
+impl std::fmt::Display for Schedule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, (token, capacity)) in self.changes.iter().enumerate() {
+            write!(f, "{}{token}:{capacity}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl serde::Serialize for Schedule {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl FromStr for Schedule {
     type Err = SimError;
 
@@ -84,6 +99,7 @@ mod tests {
         assert!(told("7:8,7:9").contains("7 after 7"));
         assert!(told("8").contains("'8'"));
         assert!(told("3:101%").contains("more than all 32 experts"));
+        assert_eq!(schedule.to_string(), "0:50%,100:8");
         assert!("".parse::<Schedule>().unwrap().is_empty());
     }
 }

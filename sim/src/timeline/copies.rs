@@ -30,7 +30,7 @@ pub(super) struct Copies {
     work: u64,
     alone: u64,
     count: u32,
-    /// When the last copy has arrived, in order.
+    /// When the last copy has arrived: in order, or on an idle link.
     free: u64,
     shared: Option<Box<SharedLink>>,
     /// What the running event waits for: a time, a mark, demands.
@@ -109,7 +109,9 @@ impl Copies {
             Some(link) => {
                 link.demand(work);
                 self.demands = true;
-                self.until = self.until.max(self.gate.saturating_add(self.alone));
+                let earliest = self.gate.saturating_add(self.alone);
+                self.free = self.free.max(earliest);
+                self.until = self.until.max(earliest);
             }
         }
         self.alone
@@ -123,6 +125,7 @@ impl Copies {
             None => Ticket { at: self.in_order(), earliest: 0 },
             Some(link) => {
                 let earliest = self.gate.saturating_add(self.alone);
+                self.free = self.free.max(earliest);
                 Ticket { at: link.prefetch(work), earliest }
             }
         }
@@ -178,7 +181,7 @@ impl Copies {
             None => self.free.saturating_sub(now),
             Some(link) => {
                 link.advance(now);
-                link.end().saturating_sub(now)
+                link.end().max(self.free).saturating_sub(now)
             }
         }
     }
@@ -193,7 +196,7 @@ impl Copies {
     pub fn last_arrival(&self) -> u64 {
         let end = match &self.shared {
             None => self.free,
-            Some(link) => link.end(),
+            Some(link) => link.end().max(self.free),
         };
         end.saturating_add(self.delay)
     }

@@ -113,14 +113,6 @@ impl Costs {
         let share = u128::from(whole) * u128::from(experts) / u128::from(distinct.max(1));
         share as u64
     }
-
-    /// Compute of one token by itself, every expert resident.
-    pub fn token(&self, shape: &Shape) -> u64 {
-        let of = |(layer, shape): (usize, &hotset_traces::LayerShape)| {
-            self.dense(layer, 1).saturating_add(self.experts(layer, 1, shape.top_k, shape.top_k))
-        };
-        shape.layers().iter().enumerate().map(of).fold(0, u64::saturating_add)
-    }
 }
 
 fn size_costs(
@@ -157,7 +149,6 @@ mod tests {
         let shape = Shape::uniform(3, 4, 2).unwrap().with_expert_bytes(1 << 20);
         let link = Link::affine("l", 5, 7);
         let costs = Costs::new(&shape, &link, &Compute::PerToken(Picos(100)), 0);
-        assert_eq!(costs.token(&shape), 100);
         // 34 + 33 + 33; two tokens, and half of the second layer's experts.
         assert_eq!([0, 1, 2].map(|l| costs.dense(l, 1)), [17, 16, 16]);
         assert_eq!(costs.dense(0, 2), 34);

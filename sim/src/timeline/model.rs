@@ -1,6 +1,7 @@
 //! What a timeline is told of the engine that it stands for.
 
 use hotset_cost_models::{HbmModel, MachineProfile, Picos};
+use hotset_traces::{LayerShape, Shape};
 use serde::{Deserialize, Serialize};
 
 /// Compute of a token's layers when every expert is resident.
@@ -27,6 +28,22 @@ impl Compute {
     #[must_use]
     pub fn per_token_ms(ms: f64) -> Self {
         Self::PerToken(Picos::from_ms_f64(ms))
+    }
+
+    /// What one token by itself takes, in picoseconds.
+    #[must_use]
+    pub fn token_ps(&self, shape: &Shape) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::PerToken(token) => token.0,
+            Self::Memory { hbm, dense_bytes } => {
+                let layer = |layer: &LayerShape| {
+                    let experts = hbm.kernel_ps(layer.expert_bytes, layer.top_k);
+                    hbm.kernel_ps(*dense_bytes, 1).saturating_add(experts)
+                };
+                shape.layers().iter().map(layer).fold(0, u64::saturating_add)
+            }
+        }
     }
 
     /// A machine's memory, if it was measured.
