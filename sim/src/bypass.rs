@@ -53,7 +53,7 @@ struct BypassCounter {
 impl<E: ExpertId> EventSink<E> for BypassCounter {
     const WEIGHTS: bool = false;
 
-    fn begin_step(&mut self, phase: Phase, tokens: u32) {
+    fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
         self.steady = match self.warmup {
             Some(warmup) => self.tokens >= warmup,
             None => self.steady || self.resident == self.capacity,
