@@ -4,6 +4,8 @@
 //! allocates nothing after construction, so that what hotset simulates is what an engine runs.
 //! Policies are written against [`Policy`] on dense keys, one file each.
 
+mod admission;
+mod any_policy;
 mod arc;
 mod belady;
 mod cache;
@@ -33,6 +35,11 @@ mod slru_50;
 mod testing;
 mod two_q;
 
+pub use admission::{
+    ADMISSIONS, Admission, AdmissionInfo, AdmissionSpec, Admitted, AnyAdmission, Bypass,
+    BypassConfig, TinyLfu, TinyLfuConfig, UploadCap, UploadCapConfig,
+};
+pub use any_policy::AnyPolicy;
 /// The README's example is compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

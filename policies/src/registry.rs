@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::AdmissionSpec;
 use crate::{
     Arc, Car, Clock, Fifo, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig,
     Mru, Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50,
@@ -89,6 +90,12 @@ pub enum PolicyError {
         /// The name given.
         name: String,
     },
+    /// No admission has this name.
+    #[error("there is no admission '{name}'")]
+    UnknownAdmission {
+        /// The name given.
+        name: String,
+    },
     /// Its parameters are wrong.
     #[error("policy '{policy}': {reason}")]
     Parameters {
@@ -106,7 +113,7 @@ pub trait Visitor {
     type Output;
 
     /// An online policy; `build` makes the policy of one pool.
-    fn online<P: Policy + Send>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output;
+    fn online<P: Policy + Send + 'static>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output;
 
     /// A bound that is built from the recorded future.
     fn offline(self, bound: Bound) -> Self::Output;
@@ -128,6 +135,8 @@ macro_rules! registry {
         pub enum PolicySpec {
             $($variant($config),)*
             $($bound,)*
+            /// An online policy behind an admission.
+            Admitted(Box<PolicySpec>, AdmissionSpec),
         }
 
         impl PolicySpec {
@@ -137,6 +146,7 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(_) => &crate::$module::INFO,)*
                     $(Self::$bound => &$bound_info,)*
+                    Self::Admitted(policy, _) => policy.info(),
                 }
             }
 
@@ -146,6 +156,8 @@ macro_rules! registry {
                     $(Self::$variant(config) =>
                         visitor.online(|pool| $policy::configured(pool, config)),)*
                     $(Self::$bound => visitor.offline(Bound::$bound),)*
+                    Self::Admitted(policy, admission) =>
+                        visitor.online(|pool| admission.guard(pool, policy)),
                 }
             }
 
@@ -189,8 +201,20 @@ registry! {
 impl FromStr for PolicySpec {
     type Err = PolicyError;
 
-    /// Reads `name` or `name:key=value,key=value`.
+    /// Reads `name` or `name:key=value,key=value`, either with an admission behind it:
+    /// `name+admission:key=value`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
+        if let Some((policy, admission)) = text.rsplit_once('+')
+            && admission.trim_start().starts_with(|first: char| first.is_ascii_alphabetic())
+        {
+            return Self::read_plain(policy)?.with_admission(admission.parse()?);
+        }
+        Self::read_plain(text)
+    }
+}
+
+impl PolicySpec {
+    fn read_plain(text: &str) -> Result<Self, PolicyError> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), parameters)
     }
