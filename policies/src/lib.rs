@@ -11,6 +11,7 @@ mod belady;
 mod cache;
 mod car;
 mod clock;
+pub mod conform;
 mod fifo;
 pub mod lazy_heap;
 mod lfu;
