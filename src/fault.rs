@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use hotset::cost_models::{ProfileError, UnknownLink};
-use hotset::policies::{POLICIES, PolicyError};
+use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
 use hotset::reports::RenderError;
 use hotset::sim::SimError;
 use thiserror::Error;
@@ -73,10 +73,14 @@ fn simulation(error: &SimError) -> String {
 }
 
 fn policy(error: &PolicyError) -> String {
-    let PolicyError::Unknown { name } = error else {
-        return error.to_string();
+    let near = match error {
+        PolicyError::Unknown { name } => nearest(name, POLICIES.iter().map(|info| info.name)),
+        PolicyError::UnknownAdmission { name } => {
+            nearest(name, ADMISSIONS.iter().map(|info| info.name))
+        }
+        PolicyError::Parameters { .. } => return error.to_string(),
     };
-    match nearest(name, POLICIES.iter().map(|info| info.name)) {
+    match near {
         Some(near) => format!("{error}; did you mean '{near}'? 'hotset policies' lists them all"),
         None => format!("{error}; 'hotset policies' lists them all"),
     }

@@ -4,11 +4,14 @@
 //! allocates nothing after construction, so that what hotset simulates is what an engine runs.
 //! Policies are written against [`Policy`] on dense keys, one file each.
 
+mod admission;
+mod any_policy;
 mod arc;
 mod belady;
 mod cache;
 mod car;
 mod clock;
+pub mod conform;
 mod fifo;
 pub mod lazy_heap;
 mod lfu;
@@ -33,6 +36,11 @@ mod slru_50;
 mod testing;
 mod two_q;
 
+pub use admission::{
+    ADMISSIONS, Admission, AdmissionInfo, AdmissionSpec, Admitted, AnyAdmission, Bypass,
+    BypassConfig, TinyLfu, TinyLfuConfig, UploadCap, UploadCapConfig,
+};
+pub use any_policy::AnyPolicy;
 /// The README's example is compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

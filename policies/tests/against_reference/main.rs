@@ -2,6 +2,7 @@
 //! event, on random and looping sequences, in both scopes and both semantics.
 
 mod harness;
+mod naive_admission;
 mod naive_basic;
 mod naive_clocks_stacks;
 mod naive_ghosts;
@@ -9,16 +10,17 @@ mod naive_moe;
 mod naive_segments;
 mod naive_values;
 
-use harness::{check_all, check_future};
+use harness::{Naive, check_all, check_future};
 use hotset_policies::{
-    Arc, Car, Clock, Fifo, History, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig, Lru, LruK,
-    LruKConfig, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
-    TwoQ, TwoQConfig,
+    AnyPolicy, Arc, Car, Clock, Fifo, History, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig,
+    Lru, LruK, LruKConfig, Mru, PolicySpec, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve,
+    Slru, Slru50, SlruConfig, TwoQ, TwoQConfig,
 };
 use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
 use hotset_policies::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruClock, LfruConfig};
 use hotset_policies::{MoeInfinity, Mrs, MrsConfig, PoolShape, Static};
 use hotset_policies::{TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
+use naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
@@ -232,4 +234,40 @@ fn td_logistic() {
         |pool| TdLogistic::new(pool, &TdLogisticConfig::default()),
         |pool| NaiveTdLogistic::new(pool, 0.8, 0.01),
     );
+}
+
+/// The policy of a pool as people name it, behind one type.
+fn named(text: &str) -> impl Fn(&PoolShape) -> AnyPolicy {
+    let spec: PolicySpec = text.parse().unwrap();
+    move |pool| spec.build(pool).unwrap()
+}
+
+fn check_admissions<N: Naive>(policy: &str, naive: impl Fn(&PoolShape) -> N) {
+    for cap in [1, 2] {
+        check_all(named(&format!("{policy}+upload-cap:n={cap}")), |pool| {
+            Guarded::new(pool, naive(pool), NaiveUploadCap::new(pool, cap))
+        });
+    }
+    for sample in [1, 4] {
+        check_all(named(&format!("{policy}+tinylfu:sample={sample}")), |pool| {
+            Guarded::new(pool, naive(pool), NaiveTinyLfu::new(pool, sample))
+        });
+    }
+    for every in [0, 3] {
+        check_all(named(&format!("{policy}+bypass:every={every}")), |pool| {
+            Guarded::new(pool, naive(pool), NaiveBypass::new(every))
+        });
+    }
+}
+
+#[test]
+fn admissions_before_lru_and_clock() {
+    check_admissions("lru", NaiveLru::new);
+    check_admissions("clock", NaiveClock::new);
+}
+
+#[test]
+fn admissions_before_lfu_and_two_q() {
+    check_admissions("lfu", NaiveLfu::new);
+    check_admissions("2q", NaiveTwoQ::new);
 }
