@@ -40,6 +40,16 @@ pub struct Compare {
     pub seed: u64,
 }
 
+impl Compare {
+    /// The trace's shape with the experts' size that was asked for.
+    pub(crate) fn shape(&self, trace: &Trace) -> Shape {
+        match self.expert_bytes {
+            Some(bytes) => trace.shape().with_expert_bytes(bytes),
+            None => trace.shape().clone(),
+        }
+    }
+}
+
 /// Told how the work goes; called from several threads.
 pub trait Progress: Sync {
     /// There are `replays` to do.
@@ -76,10 +86,7 @@ pub fn compare(
 ) -> Result<Report, SimError> {
     let phases = present_phases(trace, request.phase)?;
     request.policies.iter().try_for_each(|(_, policy)| check_columns(trace, policy))?;
-    let shape = match request.expert_bytes {
-        Some(bytes) => trace.shape().with_expert_bytes(bytes),
-        None => trace.shape().clone(),
-    };
+    let shape = request.shape(trace);
     let mut sizes = Vec::new();
     for (_, capacity) in &request.capacities {
         for &scope in &request.scopes {

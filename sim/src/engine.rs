@@ -56,7 +56,7 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
         Self {
             cache: cache.with_ordered_copies(),
             timelines,
-            counts: Counts::new(shape.layers().len()),
+            counts: Counts::new(shape.layers().len()).with_layers(),
             step: 0,
             phase: Phase::Decode,
             steady: false,
@@ -130,6 +130,7 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
         bucket.hits += u64::from(hits);
         bucket.demand_fetches[layer] += u64::from(copied);
         bucket.unplaced += u64::from(unplaced);
+        self.counts.add_layer(self.phase, layer, distinct, hits);
         for timeline in &mut self.timelines {
             if self.habits.prefill == Prefill::Streamed {
                 timeline.stream_layer(layer, distinct);
@@ -239,6 +240,7 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
         bucket.prefetches_wasted += u64::from(plan.wasted);
         bucket.host_served += u64::from(host);
         bucket.refetches += refetches(&mut self.overwritten, self.bases[layer], &plan);
+        self.counts.add_layer(self.phase, layer, asked.distinct, plan.hits);
         for timeline in &mut self.timelines {
             timeline.demand(asked);
         }
