@@ -8,6 +8,7 @@
 mod capacity;
 mod compare;
 mod counts;
+mod curve;
 mod drive;
 mod error;
 mod future;
@@ -18,6 +19,7 @@ mod steps;
 pub use capacity::{Capacity, Scope, even_split};
 pub use compare::{Compare, Progress, compare};
 pub use counts::{Bucket, Counts, Window};
+pub use curve::{CurveSetting, LruCurve};
 pub use drive::{EventSink, drive};
 pub use error::SimError;
 pub use future::Futures;

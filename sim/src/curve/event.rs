@@ -1,0 +1,360 @@
+//! LRU at every capacity under event semantics, where inclusion does not hold.
+//!
+//! A cache touches an event's hits first, in rank order, and inserts its misses behind them, in
+//! ascending id. So in which order an event's experts leave depends on which of them were hits,
+//! and that depends on the capacity: a larger cache may lack an expert that a smaller one has, and
+//! a stack of distances would be wrong. What does hold, for every capacity from the widest event
+//! on (no event overflows), by induction over events:
+//!
+//! 1. Residents are ordered by the event that used them last, for hits move to the front before
+//!    anything leaves, and the event's own experts never leave. Call those whose latest use was one
+//!    event its *group*. A cache of `C` slots holds the newest groups whole, and of the first one
+//!    that does not fit as many as fit: with `D` experts in newer groups, `C - D` of it.
+//! 2. Of that group it holds those that would leave last: the misses of then, highest id first,
+//!    and once these fit, the hits of then, last rank first.
+//!
+//! So an access to an expert of a group of `g` (as it stands now) misses for sure up to `D` slots,
+//! hits for sure from `D + g` on, and for the `g - 1` capacities between, it hits if fewer than
+//! `C - D` of the group would leave after it; which of them were hits at each of these capacities
+//! was found in the same way at their own latest use. Those answers are kept as a string of bits
+//! over capacities ([`Answers`]), and the counting is done for 64 capacities at a time.
+
+use hotset_policies::{ExpertId, Key};
+
+use super::recency::Recency;
+use super::tally::Marks;
+
+const NEVER: u32 = u32::MAX;
+
+/// At which capacities each place's access was a hit: not up to `floor`, then as the bits say
+/// (from the lowest of the first word on), then at all. Bits beyond the undecided ones are set.
+#[derive(Debug, Clone)]
+struct Answers {
+    floor: Vec<u32>,
+    bits: Vec<u64>,
+    /// Words a place: enough for the widest event, and one bit more.
+    words: usize,
+}
+
+impl Answers {
+    fn new(places: u32, widest: u32) -> Self {
+        let words = (widest as usize).div_ceil(64).max(1);
+        Self {
+            floor: vec![0; places as usize],
+            bits: vec![0; places as usize * words],
+            words,
+        }
+    }
+
+    /// Whether the access at `place` was a hit at each of 64 capacities from `least` on.
+    #[inline(always)]
+    fn from(&self, place: u32, least: u32) -> u64 {
+        let skip = i64::from(least) - i64::from(self.floor[place as usize]) - 1;
+        let bits = &self.bits[place as usize * self.words..][..self.words];
+        if skip <= -64 {
+            return 0;
+        }
+        if skip < 0 {
+            return bits[0] << -skip;
+        }
+        if let &[bits] = bits {
+            // The top bit is set: there are fewer undecided capacities than experts in an event.
+            return (bits.cast_signed() >> skip.min(63)).cast_unsigned();
+        }
+        let word = |index: usize| bits.get(index).copied().unwrap_or(u64::MAX);
+        let (index, shift) = (skip as usize / 64, skip as u32 % 64);
+        match shift {
+            0 => word(index),
+            _ => word(index) >> shift | word(index + 1) << (64 - shift),
+        }
+    }
+
+    fn copy(&mut self, from: u32, to: u32) {
+        let (from, to) = (from as usize, to as usize);
+        self.floor[to] = self.floor[from];
+        self.bits.copy_within(from * self.words..(from + 1) * self.words, to * self.words);
+    }
+}
+
+/// A group as the running event finds it.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    /// Experts in newer groups.
+    newer: u32,
+    /// Its members, as a range of `members`.
+    start: u32,
+    end: u32,
+}
+
+/// LRU in one pool at every capacity that no event overflows.
+#[derive(Debug, Clone)]
+pub(super) struct EventStack {
+    recency: Recency,
+    /// Place of each key's latest use.
+    last: Vec<u32>,
+    owner: Vec<Key>,
+    /// First place of each place's group, and of a first place how many places the group has.
+    head: Vec<u32>,
+    length: Vec<u32>,
+    answers: Answers,
+    /// Of each group that the running event has met, which: valid if `met[head]` is this event's.
+    met: Vec<(u32, u32)>,
+    event: u32,
+    groups: Vec<Group>,
+    members: Vec<u32>,
+    /// The running event's answers, before they take their places.
+    floors: Vec<u32>,
+    bits: Vec<u64>,
+}
+
+impl EventStack {
+    /// `widest`: the most distinct experts that one event of this pool has.
+    pub fn new(keys: u32, widest: u32) -> Self {
+        let recency = Recency::new(keys.max(widest));
+        let places = recency.places() as usize;
+        Self {
+            last: vec![NEVER; keys as usize],
+            owner: vec![0; places],
+            head: vec![0; places],
+            length: vec![0; places],
+            answers: Answers::new(recency.places(), widest),
+            met: vec![(0, 0); places],
+            event: 0,
+            groups: Vec::new(),
+            members: Vec::new(),
+            floors: Vec::new(),
+            bits: Vec::new(),
+            recency,
+        }
+    }
+
+    /// Distinct keys used.
+    pub fn distinct(&self) -> u32 {
+        self.recency.live()
+    }
+
+    /// One layer of one step: its distinct experts in rank order, `base` their layer's first key.
+    #[inline(always)]
+    pub fn event<E: ExpertId>(&mut self, base: Key, experts: &[E], marks: &mut Marks<'_>) {
+        if (self.recency.left() as usize) < experts.len() {
+            self.compact();
+        }
+        if self.event == u32::MAX {
+            self.met.fill((0, 0));
+            self.event = 0;
+        }
+        self.event += 1;
+        self.groups.clear();
+        self.members.clear();
+        self.floors.clear();
+        self.bits.clear();
+        // All answers first: hits are told before anything moves.
+        for expert in experts {
+            let last = self.last[(base + expert.index()) as usize];
+            if last == NEVER {
+                self.floors.push(NEVER);
+                self.bits.resize(self.bits.len() + self.answers.words, u64::MAX);
+            } else {
+                let group = self.group_of(last);
+                self.answer(last, group, marks);
+            }
+        }
+        for expert in experts {
+            let last = self.last[(base + expert.index()) as usize];
+            if last != NEVER {
+                self.recency.remove(last);
+            }
+        }
+        let mut head = NEVER;
+        let words = self.answers.words;
+        for (index, expert) in experts.iter().enumerate() {
+            let key = base + expert.index();
+            let place = self.recency.push();
+            head = head.min(place);
+            self.last[key as usize] = place;
+            let place = place as usize;
+            self.owner[place] = key;
+            self.head[place] = head;
+            self.answers.floor[place] = self.floors[index];
+            self.answers.bits[place * words..(place + 1) * words]
+                .copy_from_slice(&self.bits[index * words..(index + 1) * words]);
+        }
+        if !experts.is_empty() {
+            self.length[head as usize] = experts.len() as u32;
+        }
+    }
+
+    /// The group of a place, looked up once an event.
+    #[inline(always)]
+    fn group_of(&mut self, place: u32) -> Group {
+        let head = self.head[place as usize];
+        let (event, index) = self.met[head as usize];
+        if event == self.event {
+            return self.groups[index as usize];
+        }
+        let length = self.length[head as usize];
+        let start = self.members.len() as u32;
+        let members = &mut self.members;
+        self.recency.set_among(head, length, |place| members.push(place));
+        let group = Group {
+            newer: self.recency.newer(head + length - 1),
+            start,
+            end: self.members.len() as u32,
+        };
+        self.met[head as usize] = (self.event, self.groups.len() as u32);
+        self.groups.push(group);
+        group
+    }
+
+    /// Finds at which capacities the expert last used at `place` is resident, marks its hits and
+    /// keeps the answer.
+    #[inline(always)]
+    fn answer(&mut self, place: u32, group: Group, marks: &mut Marks<'_>) {
+        let size = group.end - group.start;
+        let undecided = size - 1;
+        let first = self.bits.len();
+        if undecided == 0 {
+            marks.from(group.newer + 1);
+            self.floors.push(group.newer);
+            self.bits.resize(first + self.answers.words, u64::MAX);
+            return;
+        }
+        for block in 0..self.answers.words as u32 {
+            let bits = if 64 * block < undecided {
+                self.resident(place, group, block)
+            } else {
+                u64::MAX
+            };
+            let decided = undecided.saturating_sub(64 * block);
+            self.bits.push(if decided < 64 { bits | u64::MAX << decided } else { bits });
+        }
+        let mut floor = group.newer;
+        if let [bits] = &mut self.bits[first..] {
+            let misses = bits.trailing_zeros();
+            floor += misses;
+            *bits = (bits.cast_signed() >> misses).cast_unsigned();
+        }
+        self.floors.push(floor);
+        mark(floor + 1, &self.bits[first..], marks);
+    }
+
+    /// Whether the group's member at `place` is resident, at 64 capacities from
+    /// `group.newer + 1 + 64 * block` on.
+    #[inline(always)]
+    fn resident(&mut self, place: u32, group: Group, block: u32) -> u64 {
+        let members = &self.members[group.start as usize..group.end as usize];
+        let least = group.newer + 1 + 64 * block;
+        let id = self.owner[place as usize];
+        let own = self.answers.from(place, least);
+        // How many others leave after it, as a number of `planes` bits for each capacity.
+        let planes = (u32::BITS - (members.len() as u32 - 1).leading_zeros()) as usize;
+        let mut count = [0u64; 32];
+        let count = &mut count[..planes];
+        for &member in members {
+            let hit = self.answers.from(member, least);
+            let later = mask(member > place);
+            let above = mask(self.owner[member as usize] > id);
+            // Among hits the later touched leaves later, misses leave after hits, and among misses
+            // the higher id leaves later.
+            let mut carry = (own & (!hit | later)) | (!own & !hit & above);
+            if member == place {
+                carry = 0;
+            }
+            for plane in count.iter_mut() {
+                let sum = *plane ^ carry;
+                carry &= *plane;
+                *plane = sum;
+            }
+        }
+        // Resident where that is fewer than the slots left for the group, 64 * block + 1 and up.
+        let (mut fewer, mut equal) = (0, u64::MAX);
+        for (bit, &plane) in count.iter().enumerate().rev() {
+            let slots = slots_plane(block, bit as u32);
+            fewer |= equal & !plane & slots;
+            equal &= !(plane ^ slots);
+        }
+        fewer
+    }
+
+    /// Puts what is still the latest use together, so that places are free again.
+    #[cold]
+    fn compact(&mut self) {
+        let Self { recency, last, owner, head, length, answers, .. } = self;
+        let mut group = (NEVER, NEVER);
+        recency.compact(|from, to| {
+            let key = owner[from as usize];
+            owner[to as usize] = key;
+            last[key as usize] = to;
+            answers.copy(from, to);
+            if head[from as usize] != group.0 {
+                group = (head[from as usize], to);
+                length[to as usize] = 0;
+            }
+            head[to as usize] = group.1;
+            length[group.1 as usize] += 1;
+        });
+        self.met.fill((0, 0));
+        self.event = 0;
+    }
+}
+
+/// Marks the hits of an access: at the capacities from `least` on for which the bits are set, and
+/// at all beyond them.
+#[inline(always)]
+fn mark(least: u32, bits: &[u64], marks: &mut Marks<'_>) {
+    if let &[bits] = bits
+        && bits == u64::MAX
+    {
+        return marks.from(least);
+    }
+    // Runs of hits end where the bits do: beyond them everything hits.
+    let undecided = 64 * bits.len() as u32
+        - bits.iter().rev().map(|word| word.leading_ones()).fold((0, true), |(sum, all), ones| {
+            if all { (sum + ones, ones == 64) } else { (sum, false) }
+        }).0;
+    let hit = |offset: u32| bits[offset as usize / 64] >> (offset % 64) & 1 == 1;
+    let mut offset = 0;
+    while offset < undecided {
+        if !hit(offset) {
+            offset += 1;
+            continue;
+        }
+        let start = offset;
+        while offset < undecided && hit(offset) {
+            offset += 1;
+        }
+        marks.between(least + start, least + offset);
+    }
+    marks.from(least + undecided);
+}
+
+#[inline(always)]
+fn mask(condition: bool) -> u64 {
+    u64::from(condition).wrapping_neg()
+}
+
+/// Bit `bit` of the numbers `64 * block + 1 ..= 64 * block + 64`, one number a bit of the word.
+#[inline(always)]
+fn slots_plane(block: u32, bit: u32) -> u64 {
+    const LOW: [u64; 6] = {
+        let mut planes = [0; 6];
+        let mut number = 1;
+        while number <= 64 {
+            let mut bit = 0;
+            while bit < 6 {
+                if number >> bit & 1 == 1 {
+                    planes[bit] |= 1 << (number - 1);
+                }
+                bit += 1;
+            }
+            number += 1;
+        }
+        planes
+    };
+    if bit < 6 {
+        return LOW[bit as usize];
+    }
+    // Only the last number has carried over into the next 64.
+    let high = |number: u32| u64::from(number >> (bit - 6) & 1);
+    high(block).wrapping_neg() & (u64::MAX >> 1) | high(block + 1) << 63
+}
