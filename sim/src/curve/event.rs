@@ -86,6 +86,14 @@ struct Group {
     end: u32,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    place: u32,
+    key: Key,
+    /// Whether its latest access was a hit, at the first 64 capacities that cut its group.
+    hit: u64,
+}
+
 /// LRU in one pool at every capacity that no event overflows.
 #[derive(Debug, Clone)]
 pub(super) struct EventStack {
@@ -101,7 +109,7 @@ pub(super) struct EventStack {
     met: Vec<(u32, u32)>,
     event: u32,
     groups: Vec<Group>,
-    members: Vec<u32>,
+    members: Vec<Member>,
     /// The running event's answers, before they take their places.
     floors: Vec<u32>,
     bits: Vec<u64>,
@@ -193,14 +201,14 @@ impl EventStack {
             return self.groups[index as usize];
         }
         let length = self.length[head as usize];
+        let newer = self.recency.newer(head + length - 1);
         let start = self.members.len() as u32;
-        let members = &mut self.members;
-        self.recency.set_among(head, length, |place| members.push(place));
-        let group = Group {
-            newer: self.recency.newer(head + length - 1),
-            start,
-            end: self.members.len() as u32,
-        };
+        let Self { members, answers, owner, .. } = self;
+        self.recency.set_among(head, length, |place| {
+            let hit = answers.from(place, newer + 1);
+            members.push(Member { place, key: owner[place as usize], hit });
+        });
+        let group = Group { newer, start, end: members.len() as u32 };
         self.met[head as usize] = (self.event, self.groups.len() as u32);
         self.groups.push(group);
         group
@@ -219,14 +227,11 @@ impl EventStack {
             self.bits.resize(first + self.answers.words, u64::MAX);
             return;
         }
-        for block in 0..self.answers.words as u32 {
-            let bits = if 64 * block < undecided {
-                self.resident(place, group, block)
-            } else {
-                u64::MAX
-            };
-            let decided = undecided.saturating_sub(64 * block);
-            self.bits.push(if decided < 64 { bits | u64::MAX << decided } else { bits });
+        if self.answers.words == 1 {
+            let members = &self.members[group.start as usize..group.end as usize];
+            self.bits.push(resident(members, place, 0) | u64::MAX << undecided);
+        } else {
+            self.answer_wide(place, group);
         }
         let mut floor = group.newer;
         if let [bits] = &mut self.bits[first..] {
@@ -238,42 +243,22 @@ impl EventStack {
         mark(floor + 1, &self.bits[first..], marks);
     }
 
-    /// Whether the group's member at `place` is resident, at 64 capacities from
-    /// `group.newer + 1 + 64 * block` on.
-    #[inline(always)]
-    fn resident(&mut self, place: u32, group: Group, block: u32) -> u64 {
-        let members = &self.members[group.start as usize..group.end as usize];
-        let least = group.newer + 1 + 64 * block;
-        let id = self.owner[place as usize];
-        let own = self.answers.from(place, least);
-        // How many others leave after it, as a number of `planes` bits for each capacity.
-        let planes = (u32::BITS - (members.len() as u32 - 1).leading_zeros()) as usize;
-        let mut count = [0u64; 32];
-        let count = &mut count[..planes];
-        for &member in members {
-            let hit = self.answers.from(member, least);
-            let later = mask(member > place);
-            let above = mask(self.owner[member as usize] > id);
-            // Among hits the later touched leaves later, misses leave after hits, and among misses
-            // the higher id leaves later.
-            let mut carry = (own & (!hit | later)) | (!own & !hit & above);
-            if member == place {
-                carry = 0;
+    /// [`resident`] in blocks of 64 capacities, for pools with events of more than 64 experts.
+    fn answer_wide(&mut self, place: u32, group: Group) {
+        let undecided = group.end - group.start - 1;
+        for block in 0..self.answers.words as u32 {
+            let decided = undecided.saturating_sub(64 * block);
+            if decided == 0 {
+                self.bits.push(u64::MAX);
+                continue;
             }
-            for plane in count.iter_mut() {
-                let sum = *plane ^ carry;
-                carry &= *plane;
-                *plane = sum;
+            let members = &mut self.members[group.start as usize..group.end as usize];
+            for member in members.iter_mut() {
+                member.hit = self.answers.from(member.place, group.newer + 1 + 64 * block);
             }
+            let bits = resident(members, place, block);
+            self.bits.push(if decided < 64 { bits | u64::MAX << decided } else { bits });
         }
-        // Resident where that is fewer than the slots left for the group, 64 * block + 1 and up.
-        let (mut fewer, mut equal) = (0, u64::MAX);
-        for (bit, &plane) in count.iter().enumerate().rev() {
-            let slots = slots_plane(block, bit as u32);
-            fewer |= equal & !plane & slots;
-            equal &= !(plane ^ slots);
-        }
-        fewer
     }
 
     /// Puts what is still the latest use together, so that places are free again.
@@ -296,6 +281,49 @@ impl EventStack {
         self.met.fill((0, 0));
         self.event = 0;
     }
+}
+
+/// Whether the group's member at `place` is resident, at the 64 capacities that leave
+/// `64 * block + 1` slots and up for the group.
+#[inline(always)]
+fn resident(members: &[Member], place: u32, block: u32) -> u64 {
+    // As many binary digits as the number of other members needs.
+    match members.len() {
+        ..=2 => resident_of::<1>(members, place, block),
+        3..=4 => resident_of::<2>(members, place, block),
+        5..=8 => resident_of::<3>(members, place, block),
+        9..=16 => resident_of::<4>(members, place, block),
+        17..=64 => resident_of::<6>(members, place, block),
+        _ => resident_of::<17>(members, place, block),
+    }
+}
+
+#[inline(always)]
+fn resident_of<const DIGITS: usize>(members: &[Member], place: u32, block: u32) -> u64 {
+    let own = members.iter().find(|member| member.place == place);
+    let (own, key) = own.map_or((0, 0), |own| (own.hit, own.key));
+    // How many others leave after it: for each capacity a number, a digit of all numbers a word.
+    let mut count = [0u64; DIGITS];
+    for member in members {
+        let hit = member.hit;
+        let later = mask(member.place > place);
+        let above = mask(member.key > key);
+        // Among hits the later touched leaves later, misses leave after hits, and among misses
+        // the higher id leaves later.
+        let mut carry = (!hit & (own | above) | hit & own & later) & mask(member.place != place);
+        for digit in &mut count {
+            let sum = *digit ^ carry;
+            carry &= *digit;
+            *digit = sum;
+        }
+    }
+    let (mut fewer, mut equal) = (0, u64::MAX);
+    for (index, &digit) in count.iter().enumerate().rev() {
+        let slots = slots_digit(block, index as u32);
+        fewer |= equal & !digit & slots;
+        equal &= !(digit ^ slots);
+    }
+    fewer
 }
 
 /// Marks the hits of an access: at the capacities from `least` on for which the bits are set, and
@@ -333,23 +361,23 @@ fn mask(condition: bool) -> u64 {
     u64::from(condition).wrapping_neg()
 }
 
-/// Bit `bit` of the numbers `64 * block + 1 ..= 64 * block + 64`, one number a bit of the word.
+/// Binary digit `bit` of the numbers `64 * block + 1 ..= 64 * block + 64`, one number a bit.
 #[inline(always)]
-fn slots_plane(block: u32, bit: u32) -> u64 {
+fn slots_digit(block: u32, bit: u32) -> u64 {
     const LOW: [u64; 6] = {
-        let mut planes = [0; 6];
+        let mut digits = [0; 6];
         let mut number = 1;
         while number <= 64 {
             let mut bit = 0;
             while bit < 6 {
                 if number >> bit & 1 == 1 {
-                    planes[bit] |= 1 << (number - 1);
+                    digits[bit] |= 1 << (number - 1);
                 }
                 bit += 1;
             }
             number += 1;
         }
-        planes
+        digits
     };
     if bit < 6 {
         return LOW[bit as usize];

@@ -2,20 +2,25 @@
 //!
 //! Each use takes a place; a set bit is the latest use of some key. The LRU stack distance of a
 //! place is the number of bits at or behind it, found in constant time: bits of its word, a sum
-//! over the bytes that count its block's other words, one count for all blocks before it.
+//! over the bytes that count its block's other words, one count for all blocks before it. All
+//! three are kept in words of the size in which they are read (a processor that reads over a
+//! smaller write just made has to wait for it), and in loops of one length.
 
 /// Places in a word of bits, words in a block.
 const WORD: u32 = 64;
 const BLOCK: u32 = 16 * WORD;
 
-/// Bytes to keep of a block's word counts: those before word `w`.
-const BEFORE: [[u8; 16]; 16] = {
-    let mut masks = [[0; 16]; 16];
+/// Lanes that are updated together.
+const LANES: usize = 8;
+
+/// Bytes of a block's word counts that belong to the words before word `w`.
+const BEFORE: [[u64; 2]; 16] = {
+    let mut masks = [[0; 2]; 16];
     let mut word = 0;
     while word < 16 {
         let mut below = 0;
         while below < word {
-            masks[word][below] = 0xff;
+            masks[word][below / 8] |= 0xff << (8 * (below % 8));
             below += 1;
         }
         word += 1;
@@ -27,10 +32,10 @@ const BEFORE: [[u8; 16]; 16] = {
 #[derive(Debug, Clone)]
 pub(super) struct Recency {
     bits: Vec<[u64; 16]>,
-    /// Set bits of each word.
-    words: Vec<[u8; 16]>,
+    /// Set bits of each word, a byte each, the first lowest.
+    words: Vec<[u64; 2]>,
     /// Set bits in all blocks before each; valid up to the block of the newest place.
-    before: Vec<u32>,
+    before: Vec<[u32; LANES]>,
     now: u32,
     live: u32,
 }
@@ -42,8 +47,8 @@ impl Recency {
         let blocks = (4 * keys).div_ceil(BLOCK).max(1) as usize;
         Self {
             bits: vec![[0; 16]; blocks],
-            words: vec![[0; 16]; blocks],
-            before: vec![0; blocks],
+            words: vec![[0; 2]; blocks],
+            before: vec![[0; LANES]; blocks.div_ceil(LANES)],
             now: 0,
             live: 0,
         }
@@ -72,10 +77,10 @@ impl Recency {
         let place = self.now;
         let (block, word, bit) = split(place);
         if place.is_multiple_of(BLOCK) {
-            self.before[block] = self.live;
+            self.before[block / LANES][block % LANES] = self.live;
         }
         self.bits[block][word] |= 1 << bit;
-        self.words[block][word] += 1;
+        self.words[block][word / 8] += 1 << (8 * (word % 8));
         self.live += 1;
         self.now += 1;
         place
@@ -87,10 +92,14 @@ impl Recency {
         let (block, word, bit) = split(place);
         debug_assert!(self.bits[block][word] >> bit & 1 == 1);
         self.bits[block][word] &= !(1 << bit);
-        self.words[block][word] -= 1;
+        self.words[block][word / 8] -= 1 << (8 * (word % 8));
         self.live -= 1;
-        for before in &mut self.before[block + 1..] {
-            *before = before.wrapping_sub(1);
+        let mut first = 0;
+        for lanes in &mut self.before {
+            for (lane, before) in lanes.iter_mut().enumerate() {
+                *before = before.wrapping_sub(u32::from(first + lane as i32 > block as i32));
+            }
+            first += LANES as i32;
         }
     }
 
@@ -98,14 +107,14 @@ impl Recency {
     #[inline(always)]
     pub fn newer(&self, place: u32) -> u32 {
         let (block, word, bit) = split(place);
-        let counts = &self.words[block];
-        let keep = &BEFORE[word];
-        let mut up_to = 0;
-        for index in 0..16 {
-            up_to += u32::from(counts[index] & keep[index]);
-        }
-        up_to += (self.bits[block][word] << (63 - bit)).count_ones();
-        self.live - self.before[block] - up_to
+        let (counts, keep) = (&self.words[block], &BEFORE[word]);
+        // Bytes of at most 64: two of them fit a byte, all of them 16 bits.
+        let pairs = (counts[0] & keep[0]) + (counts[1] & keep[1]);
+        let even = 0x00ff_00ff_00ff_00ff;
+        let sums = (pairs & even) + (pairs >> 8 & even);
+        let words = (sums.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32;
+        let in_word = (self.bits[block][word] << (63 - bit)).count_ones();
+        self.live - self.before[block / LANES][block % LANES] - words - in_word
     }
 
     /// The set places among `length` places from `start` on, oldest first.
@@ -139,7 +148,7 @@ impl Recency {
         });
         debug_assert_eq!(to, self.live);
         self.bits.fill([0; 16]);
-        self.words.fill([0; 16]);
+        self.words.fill([0; 2]);
         (self.now, self.live) = (0, 0);
         for _ in 0..to {
             self.push();
