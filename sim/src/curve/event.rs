@@ -26,11 +26,23 @@ use super::tally::Marks;
 
 const NEVER: u32 = u32::MAX;
 
-/// At which capacities each place's access was a hit: not up to `floor`, then as the bits say
-/// (from the lowest of the first word on), then at all. Bits beyond the undecided ones are set.
+/// One access, at its place in time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    key: Key,
+    /// First place of its group.
+    head: u32,
+    /// At a first place: how many places the group has.
+    length: u32,
+    /// At which capacities it was a hit: not up to `floor`, then as the place's bits in `Answers`
+    /// say, then at all.
+    floor: u32,
+}
+
+/// For each place bits over capacities, from the first above the use's floor on: whether it was a
+/// hit. Bits beyond the undecided capacities are set.
 #[derive(Debug, Clone)]
 struct Answers {
-    floor: Vec<u32>,
     bits: Vec<u64>,
     /// Words a place: enough for the widest event, and one bit more.
     words: usize,
@@ -39,17 +51,13 @@ struct Answers {
 impl Answers {
     fn new(places: u32, widest: u32) -> Self {
         let words = (widest as usize).div_ceil(64).max(1);
-        Self {
-            floor: vec![0; places as usize],
-            bits: vec![0; places as usize * words],
-            words,
-        }
+        Self { bits: vec![0; places as usize * words], words }
     }
 
-    /// Whether the access at `place` was a hit at each of 64 capacities from `least` on.
+    /// Whether the access at `place` was a hit at each of 64 capacities, `skip` above its floor's
+    /// next.
     #[inline(always)]
-    fn from(&self, place: u32, least: u32) -> u64 {
-        let skip = i64::from(least) - i64::from(self.floor[place as usize]) - 1;
+    fn from(&self, place: u32, skip: i64) -> u64 {
         let bits = &self.bits[place as usize * self.words..][..self.words];
         if skip <= -64 {
             return 0;
@@ -70,15 +78,15 @@ impl Answers {
     }
 
     fn copy(&mut self, from: u32, to: u32) {
-        let (from, to) = (from as usize, to as usize);
-        self.floor[to] = self.floor[from];
-        self.bits.copy_within(from * self.words..(from + 1) * self.words, to * self.words);
+        let (from, to) = (from as usize * self.words, to as usize * self.words);
+        self.bits.copy_within(from..from + self.words, to);
     }
 }
 
 /// A group as the running event finds it.
 #[derive(Debug, Clone, Copy)]
 struct Group {
+    head: u32,
     /// Experts in newer groups.
     newer: u32,
     /// Its members, as a range of `members`.
@@ -90,6 +98,7 @@ struct Group {
 struct Member {
     place: u32,
     key: Key,
+    floor: u32,
     /// Whether its latest access was a hit, at the first 64 capacities that cut its group.
     hit: u64,
 }
@@ -100,14 +109,9 @@ pub(super) struct EventStack {
     recency: Recency,
     /// Place of each key's latest use.
     last: Vec<u32>,
-    owner: Vec<Key>,
-    /// First place of each place's group, and of a first place how many places the group has.
-    head: Vec<u32>,
-    length: Vec<u32>,
+    uses: Vec<Use>,
     answers: Answers,
-    /// Of each group that the running event has met, which: valid if `met[head]` is this event's.
-    met: Vec<(u32, u32)>,
-    event: u32,
+    /// The groups that the running event has met.
     groups: Vec<Group>,
     members: Vec<Member>,
     /// The running event's answers, before they take their places.
@@ -122,12 +126,8 @@ impl EventStack {
         let places = recency.places() as usize;
         Self {
             last: vec![NEVER; keys as usize],
-            owner: vec![0; places],
-            head: vec![0; places],
-            length: vec![0; places],
+            uses: vec![Use::default(); places],
             answers: Answers::new(recency.places(), widest),
-            met: vec![(0, 0); places],
-            event: 0,
             groups: Vec::new(),
             members: Vec::new(),
             floors: Vec::new(),
@@ -147,11 +147,6 @@ impl EventStack {
         if (self.recency.left() as usize) < experts.len() {
             self.compact();
         }
-        if self.event == u32::MAX {
-            self.met.fill((0, 0));
-            self.event = 0;
-        }
-        self.event += 1;
         self.groups.clear();
         self.members.clear();
         self.floors.clear();
@@ -173,43 +168,38 @@ impl EventStack {
                 self.recency.remove(last);
             }
         }
-        let mut head = NEVER;
         let words = self.answers.words;
+        let mut head = NEVER;
         for (index, expert) in experts.iter().enumerate() {
             let key = base + expert.index();
             let place = self.recency.push();
             head = head.min(place);
             self.last[key as usize] = place;
+            let (length, floor) = (experts.len() as u32, self.floors[index]);
+            self.uses[place as usize] = Use { key, head, length, floor };
             let place = place as usize;
-            self.owner[place] = key;
-            self.head[place] = head;
-            self.answers.floor[place] = self.floors[index];
             self.answers.bits[place * words..(place + 1) * words]
                 .copy_from_slice(&self.bits[index * words..(index + 1) * words]);
-        }
-        if !experts.is_empty() {
-            self.length[head as usize] = experts.len() as u32;
         }
     }
 
     /// The group of a place, looked up once an event.
     #[inline(always)]
     fn group_of(&mut self, place: u32) -> Group {
-        let head = self.head[place as usize];
-        let (event, index) = self.met[head as usize];
-        if event == self.event {
-            return self.groups[index as usize];
+        let head = self.uses[place as usize].head;
+        if let Some(&known) = self.groups.iter().rev().find(|group| group.head == head) {
+            return known;
         }
-        let length = self.length[head as usize];
+        let length = self.uses[head as usize].length;
         let newer = self.recency.newer(head + length - 1);
         let start = self.members.len() as u32;
-        let Self { members, answers, owner, .. } = self;
+        let Self { members, answers, uses, .. } = self;
         self.recency.set_among(head, length, |place| {
-            let hit = answers.from(place, newer + 1);
-            members.push(Member { place, key: owner[place as usize], hit });
+            let Use { key, floor, .. } = uses[place as usize];
+            let hit = answers.from(place, i64::from(newer) - i64::from(floor));
+            members.push(Member { place, key, floor, hit });
         });
-        let group = Group { newer, start, end: members.len() as u32 };
-        self.met[head as usize] = (self.event, self.groups.len() as u32);
+        let group = Group { head, newer, start, end: members.len() as u32 };
         self.groups.push(group);
         group
     }
@@ -254,7 +244,8 @@ impl EventStack {
             }
             let members = &mut self.members[group.start as usize..group.end as usize];
             for member in members.iter_mut() {
-                member.hit = self.answers.from(member.place, group.newer + 1 + 64 * block);
+                let first = i64::from(group.newer + 64 * block);
+                member.hit = self.answers.from(member.place, first - i64::from(member.floor));
             }
             let bits = resident(members, place, block);
             self.bits.push(if decided < 64 { bits | u64::MAX << decided } else { bits });
@@ -264,22 +255,18 @@ impl EventStack {
     /// Puts what is still the latest use together, so that places are free again.
     #[cold]
     fn compact(&mut self) {
-        let Self { recency, last, owner, head, length, answers, .. } = self;
+        let Self { recency, last, uses, answers, .. } = self;
         let mut group = (NEVER, NEVER);
         recency.compact(|from, to| {
-            let key = owner[from as usize];
-            owner[to as usize] = key;
-            last[key as usize] = to;
+            let was = uses[from as usize];
+            last[was.key as usize] = to;
             answers.copy(from, to);
-            if head[from as usize] != group.0 {
-                group = (head[from as usize], to);
-                length[to as usize] = 0;
+            if was.head != group.0 {
+                group = (was.head, to);
             }
-            head[to as usize] = group.1;
-            length[group.1 as usize] += 1;
+            uses[to as usize] = Use { head: group.1, length: 0, ..was };
+            uses[group.1 as usize].length += 1;
         });
-        self.met.fill((0, 0));
-        self.event = 0;
     }
 }
 
@@ -289,10 +276,7 @@ impl EventStack {
 fn resident(members: &[Member], place: u32, block: u32) -> u64 {
     // As many binary digits as the number of other members needs.
     match members.len() {
-        ..=2 => resident_of::<1>(members, place, block),
-        3..=4 => resident_of::<2>(members, place, block),
-        5..=8 => resident_of::<3>(members, place, block),
-        9..=16 => resident_of::<4>(members, place, block),
+        ..=8 => resident_of::<3>(members, place, block),
         17..=64 => resident_of::<6>(members, place, block),
         _ => resident_of::<17>(members, place, block),
     }
@@ -329,31 +313,37 @@ fn resident_of<const DIGITS: usize>(members: &[Member], place: u32, block: u32) 
 /// Marks the hits of an access: at the capacities from `least` on for which the bits are set, and
 /// at all beyond them.
 #[inline(always)]
-fn mark(least: u32, bits: &[u64], marks: &mut Marks<'_>) {
-    if let &[bits] = bits
-        && bits == u64::MAX
-    {
-        return marks.from(least);
-    }
-    // Runs of hits end where the bits do: beyond them everything hits.
-    let undecided = 64 * bits.len() as u32
-        - bits.iter().rev().map(|word| word.leading_ones()).fold((0, true), |(sum, all), ones| {
-            if all { (sum + ones, ones == 64) } else { (sum, false) }
-        }).0;
-    let hit = |offset: u32| bits[offset as usize / 64] >> (offset % 64) & 1 == 1;
-    let mut offset = 0;
-    while offset < undecided {
-        if !hit(offset) {
-            offset += 1;
-            continue;
+fn mark(mut least: u32, bits: &[u64], marks: &mut Marks<'_>) {
+    // A run of hits that began in an earlier word.
+    let mut open = None;
+    for (index, &word) in bits.iter().enumerate() {
+        let is_last = index + 1 == bits.len();
+        let (mut rest, mut left) = (word, 64);
+        while left > 0 {
+            let (misses, hits) = (rest.trailing_zeros().min(left), rest.trailing_ones());
+            if misses > 0 {
+                if let Some(start) = open.take() {
+                    marks.between(start, least);
+                }
+                least += misses;
+                left -= misses;
+                rest = rest.unbounded_shr(misses);
+            } else {
+                open = open.or(Some(least));
+                if is_last && hits >= left {
+                    break;
+                }
+                let hits = hits.min(left);
+                least += hits;
+                left -= hits;
+                rest = rest.unbounded_shr(hits);
+            }
         }
-        let start = offset;
-        while offset < undecided && hit(offset) {
-            offset += 1;
-        }
-        marks.between(least + start, least + offset);
     }
-    marks.from(least + undecided);
+    // The bits beyond the undecided capacities are set, so the last run is open.
+    if let Some(start) = open {
+        marks.from(start);
+    }
 }
 
 #[inline(always)]

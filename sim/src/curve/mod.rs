@@ -75,7 +75,8 @@ impl LruCurve {
         let tally = Tally::new((0..layers).map(of_layer).collect(), setting.warmup);
         let (mut tally, widest) = match setting.semantics {
             Semantics::Sequential => {
-                let mut run = Sequential { tally, stacks: stacks(&keys), layers: rows(shape, global) };
+                let mut run =
+                    Sequential { tally, stacks: stacks(&keys), layers: rows(shape, global) };
                 run.over(trace, ids, wanted);
                 (run.tally, vec![1; layers])
             }
@@ -112,7 +113,8 @@ impl LruCurve {
     #[must_use]
     pub fn counts(&self, slots: &Slots) -> Option<Counts> {
         let exact = |layer: usize, slots: u32| {
-            slots >= self.exact_from(layer) && slots <= self.keys[if self.global { 0 } else { layer }]
+            slots >= self.exact_from(layer)
+                && slots <= self.keys[if self.global { 0 } else { layer }]
         };
         match slots {
             Slots::Global(slots) if self.global => {

@@ -78,12 +78,7 @@ impl Tally {
         let line = line.expect("a step has begun");
         line.accesses += u64::from(accesses);
         line.cold_accesses[self.filled as usize] += u64::from(accesses);
-        Marks {
-            hits: &mut line.hits,
-            cold_hits: &mut line.cold_hits,
-            filled: self.filled,
-            late: 0,
-        }
+        Marks { hits: &mut line.hits, cold_hits: &mut line.cold_hits, filled: self.filled, late: 0 }
     }
 
     /// Sums the differences up.

@@ -46,8 +46,7 @@ fn check(
 
 fn settings(semantics: Semantics, warmup: Option<u64>) -> impl Iterator<Item = CurveSetting> {
     [Scope::Global, Scope::Layer].into_iter().flat_map(move |scope| {
-        [None, Some(Phase::Decode)]
-            .map(|phase| CurveSetting { scope, semantics, phase, warmup })
+        [None, Some(Phase::Decode)].map(|phase| CurveSetting { scope, semantics, phase, warmup })
     })
 }
 
