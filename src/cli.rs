@@ -100,7 +100,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
     pub expert_size: Option<u64>,
     /// Compute a token in ms, added to every price [default: prices are of transfers alone]
-    #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = parse::milliseconds)]
     pub compute_ms: Option<f64>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]

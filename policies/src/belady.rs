@@ -55,6 +55,23 @@ impl Future {
     pub fn accesses(&self) -> &[Key] {
         &self.accesses
     }
+
+    /// Number of keys that the stream may name.
+    #[must_use]
+    pub fn keys(&self) -> u32 {
+        self.first.len() as u32
+    }
+
+    /// Where the key of the access at `position` is accessed next.
+    ///
+    /// # Panics
+    /// If the stream has no such position.
+    #[must_use]
+    #[inline(always)]
+    pub fn next_use(&self, position: usize) -> Option<u32> {
+        let next = self.next[position];
+        (next != NEVER).then_some(next)
+    }
 }
 
 /// The offline optimum under forced admission.

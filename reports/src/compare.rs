@@ -45,9 +45,11 @@ fn sheets(report: &Report) -> Vec<Sheet> {
     merged
 }
 
-const NOTE: &str = "\nhit: share of distinct experts found resident; cold: until the cache was \
-first full;\nmoved, MiB: experts and MiB copied a token; links: serial ms a token (no overlap);\n\
-xBelady: misses over those of Belady's MIN at the same size. Defined in docs/metrics.md.";
+const NOTE: &str = "
+hit: share of distinct experts found resident; cold: until the cache was full;
+moved, MiB: experts and MiB copied a token; links: serial ms a token, which is
+without overlap; x Belady: misses over those of Belady's MIN at the same size.
+Definitions: docs/metrics.md";
 
 fn headline(report: &Report) -> String {
     let trace = &report.trace;

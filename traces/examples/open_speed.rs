@@ -17,7 +17,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("generated {accesses} accesses in {:.2} s", begun.elapsed().as_secs_f64());
     write_hst(&trace, &path, Codec::Raw)?;
     let digest = trace.digest().to_owned();
+    let packed = folder.path().join("packed.hst");
+    write_hst(&trace, &packed, Codec::Zstd(3))?;
     drop(trace);
+    let begun = Instant::now();
+    Trace::open(&packed)?;
+    let bytes = std::fs::metadata(&packed)?.len();
+    println!(
+        "zstd, {:.1} MB: opened in {:.3} s",
+        bytes as f64 / 1e6,
+        begun.elapsed().as_secs_f64()
+    );
     let bytes = std::fs::metadata(&path)?.len();
     for _ in 0..5 {
         let begun = Instant::now();

@@ -18,8 +18,11 @@
 
 mod layout;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
+pub(crate) use read::ratio_accepted;
 pub use write::{Codec, write_hst};
 
 /// The newest format version, which is also the one written.

@@ -56,7 +56,8 @@ impl Trace {
 const FREE_RAW: u64 = 64 << 20;
 const MAX_RATIO: u64 = 1024;
 
-pub(super) fn ratio_accepted(stored: u64, raw: u64) -> bool {
+/// Whether `stored` compressed bytes may become `raw` bytes; zstd and deflate share the limit.
+pub(crate) fn ratio_accepted(stored: u64, raw: u64) -> bool {
     raw <= FREE_RAW || raw / MAX_RATIO <= stored
 }
 

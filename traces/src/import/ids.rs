@@ -21,7 +21,7 @@ pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
     let numbers = parse(path, &text)?;
     let (ids, renumbered) = narrow(path, &numbers)?;
     let ids = Ids::U16(ids);
-    let (experts, experts_from) = experts(options, None, ids.view());
+    let (experts, experts_from) = experts(path, options, None, ids.view())?;
     let shape = uniform_shape(path, options, 1, 1, experts)?;
     let provenance = json!({
         "importer": "ids",

@@ -1,12 +1,14 @@
 //! Importers: one file a format, one registry.
 //!
 //! Each makes a [`Trace`] from a file that another program wrote. To add one: a file here with a
-//! function of the [`Importer`] type, a [`Format`], a line in [`REGISTRY`], its test.
+//! function of the `Importer` type, a [`Format`], a line in `REGISTRY`, its test.
 
 mod array;
 mod ids;
 mod npy;
 mod npz;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
@@ -144,12 +146,20 @@ fn source(path: &Path) -> Result<serde_json::Value> {
 
 /// The number of experts and where it is from: the option, else what the file states, else one
 /// above the highest id.
-fn experts(options: &ImportOptions, stated: Option<u32>, ids: IdColumn<'_>) -> (u32, &'static str) {
-    match (options.experts, stated) {
+fn experts(
+    path: &Path,
+    options: &ImportOptions,
+    stated: Option<u32>,
+    ids: IdColumn<'_>,
+) -> Result<(u32, &'static str)> {
+    let Some(highest) = ids.iter().max() else {
+        return Err(Error::import(path, "ids", "no tokens; a trace needs at least one"));
+    };
+    Ok(match (options.experts, stated) {
         (Some(experts), _) => (experts, "option"),
         (None, Some(experts)) => (experts, "file"),
-        (None, None) => (ids.iter().max().map_or(1, |id| id + 1), "inferred: highest id + 1"),
-    }
+        (None, None) => (highest + 1, "inferred: highest id + 1"),
+    })
 }
 
 /// Equal layers for an array of ids `[tokens][layers][top_k]`.
@@ -175,20 +185,4 @@ fn uniform_shape(
 fn name(path: &Path, options: &ImportOptions, stated: Option<&str>) -> String {
     let own = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     options.name.clone().or_else(|| stated.map(str::to_owned)).or_else(own).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_format_is_registered_under_its_name() {
-        for format in [Format::Npz, Format::Npy, Format::Ids] {
-            assert_eq!(format.info().format(), format);
-            assert_eq!(Format::from_name(format.info().name), Some(format));
-        }
-        assert_eq!(Format::from_name("nzp"), None);
-        assert_eq!(giving("weights"), ["npz", "npy"]);
-        assert_eq!(giving("steps"), [""; 0]);
-    }
 }

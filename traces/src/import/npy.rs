@@ -27,7 +27,7 @@ pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
         return Err(place.error(problem));
     };
     let ids = array.into_ids(place)?;
-    let (experts, experts_from) = experts(options, None, ids.view());
+    let (experts, experts_from) = experts(path, options, None, ids.view())?;
     let model = uniform_shape(path, options, layers, top_k, experts)?;
     let weights = weights_beside(path, &shape)?;
     let sequences = sequences_beside(path, tokens)?;

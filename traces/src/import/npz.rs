@@ -16,13 +16,15 @@ use super::{ImportOptions, experts, name, source, uniform_shape};
 use crate::builder::TraceBuilder;
 use crate::column::{Ids, Weights};
 use crate::error::{Error, Result};
+use crate::hst::ratio_accepted;
 use crate::trace::{Phase, Sequence, Trace};
 
 pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
+    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
     let archive = ZipArchive::new(BufReader::new(file))
         .map_err(|e| Error::import(path, "zip", format!("not an npz file: {e}")))?;
-    let mut file = Npz { path, archive };
+    let mut file = Npz { path, length, archive };
 
     let ids = file.required("expert_ids")?;
     let [tokens, layers, top_k] = ids.shape[..] else {
@@ -51,7 +53,7 @@ pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
         }
     }
     let in_info = stated("experts").and_then(|n| u32::try_from(n).ok());
-    let (experts, experts_from) = experts(options, in_info, ids.view());
+    let (experts, experts_from) = experts(path, options, in_info, ids.view())?;
     let shape = uniform_shape(path, options, layers, top_k, experts)?;
     let name = name(path, options, info.get("model").and_then(Value::as_str));
 
@@ -79,6 +81,8 @@ type EmbeddingBits = (usize, Vec<u16>, Vec<u16>);
 
 struct Npz<'a> {
     path: &'a Path,
+    /// Bytes of the whole file.
+    length: u64,
     archive: ZipArchive<BufReader<File>>,
 }
 
@@ -90,6 +94,10 @@ impl Npz<'_> {
         };
         let member = self.archive.by_index(index).map_err(|e| place.error(e.to_string()))?;
         let length = member.size();
+        if !ratio_accepted(self.length, length) {
+            let whole = self.length;
+            return Err(place.error(format!("states {length} bytes in a file of {whole}")));
+        }
         Array::read(member, length, place).map(Some)
     }
 
