@@ -11,6 +11,7 @@ mod car;
 mod clock;
 mod fifo;
 pub mod lazy_heap;
+mod lecar;
 mod lfu;
 mod lfu_decay;
 mod lirs;
@@ -32,6 +33,7 @@ mod slru_50;
 #[cfg(test)]
 mod testing;
 mod two_q;
+mod w_tinylfu;
 
 pub use arc::Arc;
 pub use belady::{Belady, Future};
@@ -39,6 +41,7 @@ pub use cache::*;
 pub use car::Car;
 pub use clock::Clock;
 pub use fifo::Fifo;
+pub use lecar::{LeCar, LeCarConfig};
 pub use lfu::Lfu;
 pub use lfu_decay::{LfuDecay, LfuDecayConfig};
 pub use lirs::{Lirs, LirsConfig};
@@ -57,3 +60,4 @@ pub use sieve::Sieve;
 pub use slru::{Slru, SlruConfig};
 pub use slru_50::Slru50;
 pub use two_q::{TwoQ, TwoQConfig};
+pub use w_tinylfu::{WTinyLfu, WTinyLfuConfig};

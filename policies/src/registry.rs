@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    Arc, Car, Clock, Fifo, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig,
-    Mru, Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50,
-    SlruConfig, TwoQ, TwoQConfig, params,
+    Arc, Car, Clock, Fifo, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig,
+    Lru, LruK, LruKConfig, Mru, Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig,
+    Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig, params,
 };
 
 /// What a policy needs beside the experts that each event asks for.
@@ -182,7 +182,9 @@ registry! {
     Car: car::Car(NoConfig),
     Lirs: lirs::Lirs(LirsConfig),
     S3Fifo: s3_fifo::S3Fifo(S3FifoConfig),
-    Sieve: sieve::Sieve(NoConfig);
+    Sieve: sieve::Sieve(NoConfig),
+    WTinyLfu: w_tinylfu::WTinyLfu(WTinyLfuConfig),
+    LeCar: lecar::LeCar(LeCarConfig);
     Belady: crate::belady::INFO,
 }
 

@@ -10,15 +10,15 @@ mod naive_values;
 
 use harness::{check_all, check_future};
 use hotset_policies::{
-    Arc, Car, Clock, Fifo, History, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig, Lru, LruK,
-    LruKConfig, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
-    TwoQ, TwoQConfig,
+    Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig, Lirs,
+    LirsConfig, Lru, LruK, LruKConfig, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve,
+    Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig,
 };
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
-use naive_values::{NaiveLowest, decayed, kth_last};
+use naive_values::{NaiveLeCar, NaiveLowest, NaiveWTinyLfu, decayed, kth_last};
 
 #[test]
 fn lru() {
@@ -136,4 +136,21 @@ fn lfu_decay() {
             },
         );
     }
+}
+
+#[test]
+fn w_tinylfu() {
+    for (window, sample) in [(0.01, 10.0), (0.3, 1.5)] {
+        let config = WTinyLfuConfig { window, sample, ..WTinyLfuConfig::default() };
+        check_all(
+            |pool| WTinyLfu::configured(pool, &config),
+            |pool| NaiveWTinyLfu::new(pool, window, sample),
+        );
+    }
+}
+
+#[test]
+fn lecar() {
+    let config = LeCarConfig { seed: 3, ..LeCarConfig::default() };
+    check_all(|pool| LeCar::configured(pool, &config), |pool| NaiveLeCar::new(pool, 3));
 }
