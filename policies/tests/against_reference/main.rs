@@ -2,6 +2,7 @@
 //! event, on random and looping sequences, in both scopes and both semantics.
 
 mod harness;
+mod maintenance;
 mod naive_basic;
 mod naive_clocks_stacks;
 mod naive_ghosts;
