@@ -1,14 +1,19 @@
 //! The policies by name: what each is, what it needs, its parameters, and how it is built.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
-use crate::{Clock, Fifo, Lfu, Lru, Policy, PoolShape, params};
-use crate::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruConfig, MoeInfinity, Mrs, MrsConfig};
-use crate::{Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
+use crate::{
+    Arc, Car, ClassLru, ClassLruConfig, Clock, Dali, DaliConfig, Fifo, FineMoe, FineMoeConfig,
+    HeatLru, HeatLruConfig, LeCar, LeCarConfig, LeastStale, Lfru, LfruConfig, Lfu, LfuDecay,
+    LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, MoeInfinity, Mrs, MrsConfig, Mru,
+    Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
+    Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig, TwoQ, TwoQConfig, WTinyLfu,
+    WTinyLfuConfig, params,
+};
 
 /// What a policy needs beside the experts that each event asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -69,6 +74,14 @@ pub trait Config: Default + for<'de> Deserialize<'de> {
 }
 
 impl Config for NoConfig {}
+
+/// Checks that a parameter lies in its range.
+pub(crate) fn share(name: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), String> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{name} = {value} is not within {} to {}", range.start(), range.end()))
+}
 
 /// Why a policy's name and parameters could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -171,9 +184,23 @@ macro_rules! registry {
 
 registry! {
     Lru: lru::Lru(NoConfig),
+    Mru: mru::Mru(NoConfig),
     Fifo: fifo::Fifo(NoConfig),
     Clock: clock::Clock(NoConfig),
+    Random: random::Random(RandomConfig),
     Lfu: lfu::Lfu(NoConfig),
+    LfuDecay: lfu_decay::LfuDecay(LfuDecayConfig),
+    LruK: lru_k::LruK(LruKConfig),
+    Slru: slru::Slru(SlruConfig),
+    Slru50: slru_50::Slru50(NoConfig),
+    TwoQ: two_q::TwoQ(TwoQConfig),
+    Arc: arc::Arc(NoConfig),
+    Car: car::Car(NoConfig),
+    Lirs: lirs::Lirs(LirsConfig),
+    S3Fifo: s3_fifo::S3Fifo(S3FifoConfig),
+    Sieve: sieve::Sieve(NoConfig),
+    WTinyLfu: w_tinylfu::WTinyLfu(WTinyLfuConfig),
+    LeCar: lecar::LeCar(LeCarConfig),
     ClassLru: class_lru::ClassLru(ClassLruConfig),
     Lfru: lfru::Lfru(LfruConfig),
     LeastStale: least_stale::LeastStale(NoConfig),

@@ -118,6 +118,9 @@ impl Ring {
         let mut keys: Vec<_> = self.iter().collect();
         keys.sort_unstable();
         keys.dedup();
+        if self.len > 0 && self.buffer[self.index(self.oldest)] == HOLE {
+            return Err("the oldest place of a ring is a hole".to_owned());
+        }
         if keys.len() as u32 != self.len {
             return Err(format!("{} distinct keys in a ring of {}", keys.len(), self.len));
         }
@@ -135,7 +138,12 @@ impl Ring {
         self.buffer[index] = HOLE;
         self.len -= 1;
         if place == self.oldest {
+            // The oldest place must hold a key: searches start there, and a hole left at the front
+            // would keep all later ones from being passed for good.
             self.oldest += 1;
+            while self.oldest < self.newest && self.buffer[self.index(self.oldest)] == HOLE {
+                self.oldest += 1;
+            }
         }
     }
 
@@ -166,6 +174,10 @@ mod tests {
             assert_eq!(ring.iter().next(), Some(0));
             assert_eq!((ring.len(), ring.validate()), (3, Ok(())));
         }
+        // Taking 0 passes the holes behind it too.
+        ring.take_oldest(|_| true);
+        assert_eq!((ring.newest - ring.oldest, ring.validate()), (2, Ok(())));
+        ring.push(0);
         ring.remove(0);
         assert_eq!(ring.iter().collect::<Vec<_>>(), [1, 2]);
         assert_eq!(ring.take_oldest(|_| false), None);

@@ -1,10 +1,16 @@
 //! Golden miss counts of unit-size caches (sequential semantics), from `../shared/golden`.
 //! The figures' source and their standing are in its README: libCacheSim 0.3.5.
 
+#[path = "golden/quirks.rs"]
+mod quirks;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotset_policies::{Anyone, Belady, Clock, Fifo, Future, Key, Lfu, Lru, Policy, PoolShape};
+use hotset_policies::{
+    Anyone, Belady, Car, Clock, Fifo, Future, Key, LeCar, Lfu, Lirs, Lru, Mru, Policy, PoolShape,
+    S3Fifo, Sieve, Slru, TwoQ, WTinyLfu,
+};
 
 const SEQUENCES: [&str; 4] = ["moe_global", "moe_layer17", "zipf", "loopscan"];
 
@@ -38,13 +44,39 @@ fn misses<P: Policy>(mut policy: P, accesses: &[Key]) -> u64 {
 /// Compares every row of `name` in every sequence; `allowed` is the relative difference that the
 /// README grants (0 for exact).
 fn check<P: Policy>(name: &str, allowed: f64, policy: impl Fn(&PoolShape, &Arc<Future>) -> P) {
+    check_each(name, |_| allowed, policy);
+}
+
+/// The same with the difference granted at each number of slots.
+fn check_each<P: Policy>(
+    name: &str,
+    allowed: impl Fn(u32) -> f64,
+    policy: impl Fn(&PoolShape, &Arc<Future>) -> P,
+) {
+    let mut sequence = (Vec::new(), 0, None);
+    for_each_row(name, |accesses, capacity, expected| {
+        if sequence.0 != accesses {
+            let keys = accesses.iter().max().unwrap() + 1;
+            let future = Arc::new(Future::new(accesses.to_vec(), keys).unwrap());
+            sequence = (accesses.to_vec(), keys, Some(future));
+        }
+        let (_, keys, future) = &sequence;
+        let policy = policy(&PoolShape::flat(capacity, *keys), future.as_ref().unwrap());
+        let found = misses(policy, accesses);
+        let allowed = allowed(capacity) * expected as f64;
+        (found.abs_diff(expected) as f64 <= allowed, found)
+    });
+}
+
+/// Hands `test` each row of `name`: accesses, slots, misses. It answers whether all is well, and
+/// how many misses it found.
+fn for_each_row(name: &str, mut test: impl FnMut(&[Key], u32, u64) -> (bool, u64)) {
     let Some(golden) = golden_folder() else { return };
     let mut rows = 0;
+    let mut wrong = Vec::new();
     for sequence in SEQUENCES {
         let text = std::fs::read_to_string(golden.join(format!("{sequence}.txt"))).unwrap();
         let accesses: Vec<Key> = text.lines().map(|line| line.parse().unwrap()).collect();
-        let keys = accesses.iter().max().unwrap() + 1;
-        let future = Arc::new(Future::new(accesses.clone(), keys).unwrap());
         let table = std::fs::read_to_string(golden.join(format!("{sequence}.csv"))).unwrap();
         for row in table.lines().map(|line| line.split(',').collect::<Vec<_>>()) {
             if row[0] != name {
@@ -53,15 +85,29 @@ fn check<P: Policy>(name: &str, allowed: f64, policy: impl Fn(&PoolShape, &Arc<F
             let (capacity, requests, expected): (u32, u64, u64) =
                 (row[1].parse().unwrap(), row[2].parse().unwrap(), row[3].parse().unwrap());
             assert_eq!(requests, accesses.len() as u64);
-            let found = misses(policy(&PoolShape::flat(capacity, keys), &future), &accesses);
-            assert!(
-                found.abs_diff(expected) as f64 <= allowed * expected as f64,
-                "{name} with {capacity} slots on {sequence}: {found} misses, golden {expected}"
-            );
+            let (well, found) = test(&accesses, capacity, expected);
+            if !well {
+                wrong.push(format!("{capacity} slots on {sequence}: {found}, golden {expected}"));
+            }
             rows += 1;
         }
     }
+    assert!(wrong.is_empty(), "{name}: {wrong:#?}");
     assert!(rows >= 12, "{name} has only {rows} golden rows");
+}
+
+/// libCacheSim's own rules where hotset's are others; `get` says whether it was a hit.
+fn check_quirks<C>(
+    name: &str,
+    allowed: f64,
+    new: impl Fn(u32) -> C,
+    get: impl Fn(&mut C, Key) -> bool,
+) {
+    for_each_row(name, |accesses, capacity, expected| {
+        let mut cache = new(capacity);
+        let found = accesses.iter().filter(|&&key| !get(&mut cache, key)).count() as u64;
+        (found.abs_diff(expected) as f64 <= allowed * expected as f64, found)
+    });
 }
 
 #[test]
@@ -87,4 +133,69 @@ fn clock() {
 #[test]
 fn belady() {
     check("Belady", 0.0, |pool, future| Belady::<false>::new(pool, Arc::clone(future)));
+}
+
+#[test]
+fn mru() {
+    check("MRU", 0.0, |pool, _| Mru::new(pool));
+}
+
+#[test]
+fn slru() {
+    // Where four does not divide the slots, libCacheSim evicts on hits; quirks.rs has its rule.
+    let allowed = |slots| if slots % 4 == 0 { 0.0 } else { 0.003 };
+    check_each("SLRU", allowed, |pool, _| Slru::configured(pool, &Default::default()));
+}
+
+#[test]
+fn two_q() {
+    check("TwoQ", 0.0, |pool, _| TwoQ::configured(pool, &Default::default()));
+}
+
+#[test]
+fn arc() {
+    check("ARC", 0.0, |pool, _| hotset_policies::Arc::new(pool));
+}
+
+#[test]
+fn s3_fifo() {
+    check("S3FIFO", 0.0, |pool, _| S3Fifo::configured(pool, &Default::default()));
+}
+
+#[test]
+fn sieve() {
+    check("SIEVE", 0.0, |pool, _| Sieve::new(pool));
+}
+
+/// Equal but for one rule; a hit that evicts moves the counts by a hundredth at most.
+#[test]
+fn lirs() {
+    check("LIRS", 0.01, |pool, _| Lirs::configured(pool, &Default::default()));
+}
+
+/// Three rules apart, and up to an eighth: the paper's is held by its reference alone.
+#[test]
+fn car() {
+    check("CAR", 0.14, |pool, _| Car::new(pool));
+}
+
+/// The paper's rules with exact counts: within 2% on 11 of 17 rows. The others are moe_global from 768
+/// slots on (2 to 11% more misses) and loopscan at 500 and 1,000 slots (26 and 23% fewer).
+#[test]
+fn w_tinylfu() {
+    check("W-TinyLFU", 0.26, |pool, _| WTinyLfu::configured(pool, &Default::default()));
+}
+
+#[test]
+fn lecar() {
+    check("LeCaR", 0.03, |pool, _| LeCar::configured(pool, &Default::default()));
+}
+
+/// W-TinyLFU's sketch hashes otherwise here: within 2%, but for loopscan at 500 and 1,000 slots.
+#[test]
+fn libcachesims_own_rules_give_its_counts() {
+    check_quirks("SLRU", 0.0, quirks::Slru::new, quirks::Slru::get);
+    check_quirks("CAR", 0.0, quirks::Car::new, quirks::Car::get);
+    check_quirks("LIRS", 0.0, quirks::Lirs::new, quirks::Lirs::get);
+    check_quirks("W-TinyLFU", 0.16, quirks::WTinyLfu::new, quirks::WTinyLfu::get);
 }

@@ -22,7 +22,8 @@ pub(super) struct Pool<P> {
     pub capacity: u32,
 }
 
-/// A cache of expert slots under policy `P`; see the [module](self) for how to drive it.
+/// A cache of expert slots under policy `P`: [`demand`](Self::demand) answers with a [`Plan`], the
+/// engine copies, then calls [`complete`](Self::complete) and [`release`](Self::release).
 ///
 /// Memory: 8 bytes an expert, 4 a slot, and the policy's own state; all of it is taken at
 /// construction.

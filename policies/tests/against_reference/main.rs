@@ -2,20 +2,26 @@
 //! event, on random and looping sequences, in both scopes and both semantics.
 
 mod harness;
+mod maintenance;
+mod moe;
 mod naive_basic;
+mod naive_clocks_stacks;
+mod naive_ghosts;
 mod naive_moe;
+mod naive_segments;
+mod naive_values;
 
 use harness::{check_all, check_future};
-use hotset_policies::{Clock, Fifo, Lfu, Lru};
+use hotset_policies::{
+    Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig, Lirs,
+    LirsConfig, Lru, LruK, LruKConfig, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve,
+    Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig,
+};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
-
-use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
-use hotset_policies::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruClock, LfruConfig};
-use hotset_policies::{MoeInfinity, Mrs, MrsConfig, PoolShape, Static};
-use hotset_policies::{TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
-use naive_moe::{NaiveClassLru, NaiveDali, NaiveFineMoe, NaiveHeatLru, NaiveLeastStale};
-use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveStatic};
-use naive_moe::{NaiveTdLogistic, NaiveTdTable};
+use naive_clocks_stacks::{NaiveCar, NaiveLirs};
+use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
+use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
+use naive_values::{NaiveLeCar, NaiveLowest, NaiveWTinyLfu, decayed, kth_last};
 
 #[test]
 fn lru() {
@@ -43,89 +49,111 @@ fn belady() {
 }
 
 #[test]
-fn class_lru() {
-    for half_life in [1.0, 128.0] {
-        let config = ClassLruConfig { half_life };
-        check_all(|pool| ClassLru::new(pool, &config), |pool| NaiveClassLru::new(pool, half_life));
-    }
+fn mru() {
+    check_all(Mru::new, NaiveMru::new);
 }
 
 #[test]
-fn lfru() {
-    for (clock, by_access) in [(LfruClock::Event, false), (LfruClock::Access, true)] {
-        let config = LfruConfig { clock };
-        check_all(|pool| Lfru::new(pool, &config), |pool| NaiveLfru::new(pool, by_access));
-    }
+fn random() {
+    let config = RandomConfig { seed: 5 };
+    check_all(|pool| Random::configured(pool, &config), |pool| NaiveRandom::new(pool, 5));
 }
 
 #[test]
-fn least_stale() {
-    check_all(LeastStale::new, NaiveLeastStale::new);
-}
-
-#[test]
-fn dali() {
-    for (window, hot, each_layer) in [(8, 0.3, false), (8, 0.3, true), (256, 0.1, false)] {
-        let config = DaliConfig { window, hot, each_layer };
+fn slru() {
+    for segments in [2, 4] {
+        let config = SlruConfig { segments };
         check_all(
-            |pool| Dali::new(pool, &config),
-            |pool| NaiveDali::new(pool, window as usize, hot, each_layer),
+            |pool| Slru::configured(pool, &config),
+            |pool| NaiveSlru::new(pool, segments as usize),
         );
     }
 }
 
 #[test]
-fn heat_lru() {
-    for max_uses in [1, 4] {
-        let config = HeatLruConfig { max_uses };
-        check_all(|pool| HeatLru::new(pool, &config), |pool| NaiveHeatLru::new(pool, max_uses));
+fn slru_50() {
+    check_all(Slru50::new, NaiveSlru50::new);
+}
+
+#[test]
+fn two_q() {
+    let config = TwoQConfig::default();
+    check_all(|pool| TwoQ::configured(pool, &config), NaiveTwoQ::new);
+}
+
+#[test]
+fn arc() {
+    check_all(Arc::new, NaiveArc::new);
+}
+
+#[test]
+fn s3_fifo() {
+    // The default's small queue has no slot in pools as small as these.
+    for (small, ghost) in [(0.1, 0.9), (0.4, 0.6)] {
+        let config = S3FifoConfig { small, ghost };
+        check_all(
+            |pool| S3Fifo::configured(pool, &config),
+            |pool| NaiveS3Fifo::new(pool, small, ghost),
+        );
     }
 }
 
 #[test]
-fn moe_infinity() {
-    check_all(MoeInfinity::new, NaiveMoeInfinity::new);
+fn sieve() {
+    check_all(Sieve::new, NaiveSieve::new);
 }
 
 #[test]
-fn mrs() {
-    for alpha in [0.5, 1.0] {
-        let config = MrsConfig { alpha };
-        check_all(|pool| Mrs::new(pool, &config), |pool| NaiveMrs::new(pool, alpha));
+fn car() {
+    check_all(Car::new, NaiveCar::new);
+}
+
+#[test]
+fn lirs() {
+    for hirs in [0.01, 0.4] {
+        let config = LirsConfig { hirs };
+        check_all(|pool| Lirs::configured(pool, &config), |pool| NaiveLirs::new(pool, hirs));
     }
 }
 
 #[test]
-fn finemoe() {
-    for truncate in [false, true] {
-        let config = FineMoeConfig { truncate };
-        check_all(|pool| FineMoe::new(pool, &config), |pool| NaiveFineMoe::new(pool, truncate));
+fn lru_k() {
+    for (k, history) in [(2, History::Kept), (2, History::Forgotten), (3, History::Kept)] {
+        let config = LruKConfig { k, history };
+        check_all(
+            |pool| LruK::configured(pool, &config),
+            |pool| NaiveLowest::new(pool, history == History::Kept, kth_last(k as usize)),
+        );
     }
 }
 
 #[test]
-fn static_top() {
-    let counts = |pool: &PoolShape| -> Vec<u64> {
-        (0..u64::from(pool.keys)).map(|key| key * 5 % 7).collect()
-    };
-    check_all(
-        |pool| Static::new(pool, &counts(pool)),
-        |pool| NaiveStatic::new(pool, &counts(pool)),
-    );
+fn lfu_decay() {
+    for (half_life, history) in [(3.3, History::Kept), (0.7, History::Forgotten)] {
+        let config = LfuDecayConfig { half_life, history };
+        check_all(
+            |pool| LfuDecay::configured(pool, &config),
+            |pool| {
+                let uses = half_life * f64::from(pool.keys_per_token);
+                NaiveLowest::new(pool, history == History::Kept, decayed(uses))
+            },
+        );
+    }
 }
 
 #[test]
-fn td_table() {
-    check_all(
-        |pool| TdTable::new(pool, &TdTableConfig::default()),
-        |pool| NaiveTdTable::new(pool, 0.85),
-    );
+fn w_tinylfu() {
+    for (window, sample) in [(0.01, 10.0), (0.3, 1.5)] {
+        let config = WTinyLfuConfig { window, sample, ..WTinyLfuConfig::default() };
+        check_all(
+            |pool| WTinyLfu::configured(pool, &config),
+            |pool| NaiveWTinyLfu::new(pool, window, sample),
+        );
+    }
 }
 
 #[test]
-fn td_logistic() {
-    check_all(
-        |pool| TdLogistic::new(pool, &TdLogisticConfig::default()),
-        |pool| NaiveTdLogistic::new(pool, 0.8, 0.01),
-    );
+fn lecar() {
+    let config = LeCarConfig { seed: 3, ..LeCarConfig::default() };
+    check_all(|pool| LeCar::configured(pool, &config), |pool| NaiveLeCar::new(pool, 3));
 }

@@ -61,6 +61,14 @@ online! {
     dali: "dali_window256_pool", All, 20, |pool| Dali::new(pool, &DaliConfig::default());
     dali_each_layer: "dali_window256_each_layer", All, 10, |pool| Dali::new(pool, &DaliConfig { each_layer: true, ..DaliConfig::default() });
     mrs: "mrs", All, 20, |pool| Mrs::new(pool, &MrsConfig::default());
+    sieve: "sieve", All, 20, Sieve::new;
+    arc: "arc", All, 20, Arc::new;
+    two_q: "2q", All, 20, |pool| TwoQ::configured(pool, &TwoQConfig::default());
+    s3_fifo: "s3fifo_0.3.5", All, 20, |pool| S3Fifo::configured(pool, &S3FifoConfig::default());
+    slru_50: "slru_50_50", All, 20, Slru50::new;
+    lru_2_kept: "lru2_history_kept", All, 20, |pool| LruK::configured(pool, &LruKConfig { k: 2, history: History::Kept });
+    lru_2_forgotten: "lru2_history_forgotten", All, 20, |pool| LruK::configured(pool, &LruKConfig { k: 2, history: History::Forgotten });
+    w_tinylfu: "w_tinylfu_exact_counts", All, 20, |pool| WTinyLfu::configured(pool, &WTinyLfuConfig::default());
 }
 
 fn statics(name: &str, training: Part, part: Part) {
