@@ -82,7 +82,7 @@ impl Future {
     #[must_use]
     #[inline(always)]
     pub fn next_use(&self, position: usize) -> Option<u32> {
-        let next = self.next[position];
+        let next = self.from_end[self.from_end.len() - 1 - position];
         (next != NEVER).then_some(next)
     }
 }
