@@ -4,7 +4,8 @@ use hotset_policies::{AnyPolicy, PolicySpec, PoolShape};
 
 use crate::harness::{Naive, check_all};
 use crate::naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
-use crate::naive_basic::{NaiveFifo, NaiveLru};
+use crate::naive_basic::{NaiveClock, NaiveLfu, NaiveLru};
+use crate::naive_ghosts::NaiveTwoQ;
 
 /// The policy of a pool as people name it, behind one type.
 fn named(text: &str) -> impl Fn(&PoolShape) -> AnyPolicy {
