@@ -46,13 +46,8 @@ impl Workload {
 
     /// One replay from an empty cache; a bound's pass over the future is part of it.
     pub fn replay(&self, policy: &PolicySpec, semantics: Semantics) -> Result<Counts, SimError> {
-        let setting = Setting {
-            policy: policy.clone(),
-            slots: Slots::Global(self.slots),
-            semantics,
-            phase: None,
-            warmup: None,
-        };
+        let setting =
+            Setting { semantics, ..Setting::new(policy.clone(), Slots::Global(self.slots)) };
         let trace = if policy.info().needs == Need::Weights {
             self.weighted.get_or_init(|| with_weights(&self.trace))
         } else {
