@@ -170,6 +170,30 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
         self.absent.len() as u32 - fetched
     }
 
+    /// The host serves the whole event; the cache never hears of it.
+    #[cold]
+    fn leave_to_host(&mut self, layer: usize, host: u32) {
+        let bucket = self.bucket();
+        bucket.accesses += u64::from(host);
+        bucket.host_served += u64::from(host);
+        self.counts.add_layer(self.phase, layer, host, 0);
+        for timeline in &mut self.timelines {
+            let (distinct, placements) = (host, &[]);
+            timeline.demand(Asked { layer, distinct, copies: 0, host, prefetched: 0, placements });
+        }
+        self.finish_layer(layer);
+    }
+
+    #[inline(always)]
+    fn finish_layer(&mut self, layer: usize) {
+        if self.habits.predicted.is_some() {
+            self.prefetch(layer);
+        }
+        for timeline in &mut self.timelines {
+            timeline.finish_layer();
+        }
+    }
+
     fn prefetch(&mut self, layer: usize) {
         let Some(predicted) = &mut self.habits.predicted else { return };
         let Some((target, experts)) = predicted.after(self.step, layer) else { return };
@@ -226,6 +250,9 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
             self.cache.demand_weighted(layer, experts, weights)
         } else {
             host = self.choose(layer, experts, weights);
+            if self.shown.is_empty() {
+                return self.leave_to_host(layer, host);
+            }
             self.cache.demand_weighted(layer, &self.shown, &self.shown_weights)
         };
         let mut asked = Asked::of(layer, &plan);
@@ -244,12 +271,7 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
         for timeline in &mut self.timelines {
             timeline.demand(asked);
         }
-        if self.habits.predicted.is_some() {
-            self.prefetch(layer);
-        }
-        for timeline in &mut self.timelines {
-            timeline.finish_layer();
-        }
+        self.finish_layer(layer);
         self.cache.release(layer);
     }
 

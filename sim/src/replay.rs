@@ -198,8 +198,8 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
                 (self.setting.scope(), &capacities),
                 self.setting.semantics,
                 (self.setting.phase, self.setting.warmup),
-            )
-            .map(|counts| (counts, Vec::new()));
+                self.timelines,
+            );
         }
         let futures = self.futures.of(self.setting.scope())?;
         let future = |pool: usize| -> Arc<Future> { Arc::clone(&futures[pool]) };
