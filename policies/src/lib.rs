@@ -41,6 +41,7 @@ pub use admission::{
     BypassConfig, TinyLfu, TinyLfuConfig, UploadCap, UploadCapConfig,
 };
 pub use any_policy::AnyPolicy;
+
 /// The README's example is compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
