@@ -6,6 +6,7 @@
 //! decisions with a policy's.
 
 pub mod conform;
+pub mod scenario;
 
 pub use hotset_cost_models as cost_models;
 pub use hotset_policies as policies;
