@@ -31,6 +31,8 @@ pub struct Cli {
 pub enum Command {
     /// Compare policies over capacities and links (the main job)
     Compare(CompareArgs),
+    /// Compare an engine's decision log with a policy; exit code 1 where they differ
+    Conform(ConformArgs),
     /// Import, describe or check router traces
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -70,6 +72,9 @@ pub struct CompareArgs {
         default_value = "lru,fifo,clock,lfu,belady"
     )]
     pub policy: Vec<String>,
+    /// Who gets a slot: always, upload-cap:n=2, tinylfu, bypass (see 'hotset policies NAME')
+    #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "always")]
+    pub admit: Vec<String>,
     /// One pool over all layers, or the same number of slots for each layer
     #[arg(long, value_enum, value_delimiter = ',', default_value = "global")]
     pub scope: Vec<ScopeName>,
@@ -108,6 +113,54 @@ pub struct CompareArgs {
     /// Threads [default: all cores]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = parse::threads)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `conform`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hotset conform bundled engine.jsonl --policy slru-50 --capacity 384 --phase decode
+  hotset conform x.hst - --policy lru --capacity 25% --scope layer < engine.jsonl
+  hotset conform bundled --policy lru --capacity 25% --record lru.jsonl
+
+The log has one event a line, in the order of the trace's steps (docs/conform.md):
+  {\"step\":0,\"layer\":0,\"hits\":[3],\"fetches\":[{\"expert\":7,\"slot\":2,\"evicted\":null}]}
+
+Exit codes: 0 conforms, 1 differs (the first event is shown), 2 the log is malformed or of \
+another trace.")]
+pub struct ConformArgs {
+    /// Trace (.hst) that the engine ran; 'bundled': the one that comes with the program
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// The engine's log, one event a line (.jsonl); '-': standard input
+    #[arg(value_name = "DECISIONS")]
+    pub decisions: Option<PathBuf>,
+    /// Policy; parameters follow as name:key=value,key=value
+    #[arg(long, value_name = "NAME")]
+    pub policy: String,
+    /// Who gets a slot: always, upload-cap:n=2, tinylfu, bypass
+    #[arg(long, value_name = "NAME", default_value = "always")]
+    pub admit: String,
+    /// One pool over all layers, or the same number of slots for each layer
+    #[arg(long, value_enum, default_value_t = ScopeName::Global)]
+    pub scope: ScopeName,
+    /// Slots (384), share of all experts (25%) or size (40GiB)
+    #[arg(long, value_name = "SIZE")]
+    pub capacity: String,
+    /// Steps that the engine's cache served
+    #[arg(long, value_enum, default_value_t = PhaseName::All)]
+    pub phase: PhaseName,
+    /// Prompt tokens a step, where the trace does not record steps
+    #[arg(long, value_name = "N", default_value_t = PREFILL_CHUNK, value_parser = clap::value_parser!(u32).range(1..))]
+    pub chunk: u32,
+    /// An expert's size, for a capacity in GiB: bytes, MiB, or 2048x512x3:nvfp4
+    #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
+    pub expert_size: Option<u64>,
+    /// Write the policy's own log to FILE instead of comparing one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["decisions", "format", "output"])]
+    pub record: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

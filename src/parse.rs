@@ -1,7 +1,7 @@
 //! Raw flags to validated settings.
 
 use hotset::cost_models::{ExpertShape, Link, WeightFormat, find_link};
-use hotset::policies::PolicySpec;
+use hotset::policies::{AdmissionSpec, PolicySpec};
 use hotset::sim::Capacity;
 
 use crate::fault::Fault;
@@ -9,6 +9,13 @@ use crate::fault::Fault;
 /// `lru,lru-k:k=2,history=kept,lfu`: a piece with `=` but no `:` goes on with the parameters of
 /// the policy before it.
 pub fn policies(texts: &[String]) -> Result<Vec<(String, PolicySpec)>, Fault> {
+    let parsed =
+        with_parameters(texts).into_iter().map(|text| text.parse().map(|spec| (text, spec)));
+    Ok(parsed.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Names with their parameters, out of what a list's commas have cut apart.
+fn with_parameters(texts: &[String]) -> Vec<String> {
     let mut named: Vec<String> = Vec::new();
     for piece in texts.iter().map(|text| text.trim()) {
         match named.last_mut() {
@@ -19,8 +26,40 @@ pub fn policies(texts: &[String]) -> Result<Vec<(String, PolicySpec)>, Fault> {
             _ => named.push(piece.to_owned()),
         }
     }
-    let parsed = named.into_iter().map(|text| text.parse().map(|spec| (text, spec)));
+    named
+}
+
+/// Admissions; a piece with `=` but no `:` goes on with the parameters of the one before it.
+pub fn admissions(texts: &[String]) -> Result<Vec<AdmissionSpec>, Fault> {
+    let parsed = with_parameters(texts).into_iter().map(|text| text.parse());
     Ok(parsed.collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Every policy behind every admission; bounds decide by themselves and stay as they are.
+pub fn admitted(
+    policies: Vec<(String, PolicySpec)>,
+    admissions: &[AdmissionSpec],
+) -> Result<Vec<(String, PolicySpec)>, Fault> {
+    let mut all = Vec::new();
+    for (text, policy) in policies {
+        if !policy.is_online() {
+            all.push((text, policy));
+            continue;
+        }
+        for &admission in admissions {
+            if admission == AdmissionSpec::Always {
+                all.push((text.clone(), policy.clone()));
+            } else if policy.admission() == AdmissionSpec::Always {
+                let guarded = policy.clone().with_admission(admission)?;
+                all.push((format!("{text}+{admission}"), guarded));
+            } else {
+                return Err(Fault::Usage(format!(
+                    "policy '{text}' has an admission already: leave out --admit {admission}"
+                )));
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Capacities with the text that gave each.

@@ -10,7 +10,10 @@ use crate::{commands, output, parse};
 /// Compares and gives the report.
 pub fn run(args: &CompareArgs) -> Result<Verdict, Fault> {
     let request = Compare {
-        policies: parse::policies(&args.policy)?,
+        policies: parse::admitted(
+            parse::policies(&args.policy)?,
+            &parse::admissions(&args.admit)?,
+        )?,
         scopes: args.scope.iter().map(|&scope| scope.into()).collect(),
         capacities: parse::capacities(&args.capacity)?,
         links: parse::links(&args.link)?,
