@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::AdmissionSpec;
 use crate::{
     Arc, Car, ClassLru, ClassLruConfig, Clock, Dali, DaliConfig, Fifo, FineMoe, FineMoeConfig,
     HeatLru, HeatLruConfig, LeCar, LeCarConfig, LeastStale, Lfru, LfruConfig, Lfu, LfuDecay,
@@ -92,6 +93,12 @@ pub enum PolicyError {
         /// The name given.
         name: String,
     },
+    /// No admission has this name.
+    #[error("there is no admission '{name}'")]
+    UnknownAdmission {
+        /// The name given.
+        name: String,
+    },
     /// Its parameters are wrong.
     #[error("policy '{policy}': {reason}")]
     Parameters {
@@ -109,7 +116,7 @@ pub trait Visitor {
     type Output;
 
     /// An online policy; `build` makes the policy of one pool.
-    fn online<P: Policy + Send>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output;
+    fn online<P: Policy + Send + 'static>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output;
 
     /// A bound that is built from the recorded future.
     fn offline(self, bound: Bound) -> Self::Output;
@@ -139,6 +146,8 @@ macro_rules! registry {
             $($variant($config),)*
             $($trained,)*
             $($bound,)*
+            /// An online policy behind an admission.
+            Admitted(Box<PolicySpec>, AdmissionSpec),
         }
 
         impl PolicySpec {
@@ -149,6 +158,7 @@ macro_rules! registry {
                     $(Self::$variant(_) => &crate::$module::INFO,)*
                     $(Self::$trained => &$trained_info,)*
                     $(Self::$bound => &$bound_info,)*
+                    Self::Admitted(policy, _) => policy.info(),
                 }
             }
 
@@ -159,6 +169,8 @@ macro_rules! registry {
                         visitor.online(|pool| $policy::configured(pool, config)),)*
                     $(Self::$trained => visitor.trained($trained::new),)*
                     $(Self::$bound => visitor.offline(Bound::$bound),)*
+                    Self::Admitted(policy, admission) =>
+                        visitor.online(|pool| admission.guard(pool, policy)),
                 }
             }
 
@@ -219,8 +231,20 @@ registry! {
 impl FromStr for PolicySpec {
     type Err = PolicyError;
 
-    /// Reads `name` or `name:key=value,key=value`.
+    /// Reads `name` or `name:key=value,key=value`, either with an admission behind it:
+    /// `name+admission:key=value`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
+        if let Some((policy, admission)) = text.rsplit_once('+')
+            && admission.trim_start().starts_with(|first: char| first.is_ascii_alphabetic())
+        {
+            return Self::read_plain(policy)?.with_admission(admission.parse()?);
+        }
+        Self::read_plain(text)
+    }
+}
+
+impl PolicySpec {
+    fn read_plain(text: &str) -> Result<Self, PolicyError> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), parameters)
     }
