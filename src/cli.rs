@@ -1,5 +1,8 @@
 //! The flags and their help.
 
+mod serving;
+mod timing;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -8,6 +11,9 @@ use hotset::sim::{PREFILL_CHUNK, PhaseChoice, Scope, Semantics};
 
 use crate::output::OutputArgs;
 use crate::parse;
+
+pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
+pub use timing::{FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, VerifyLiveArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -31,12 +37,16 @@ pub struct Cli {
 pub enum Command {
     /// Compare policies over capacities and links (the main job)
     Compare(CompareArgs),
+    /// Replay one setting in full: layers, percentiles of times, what ran when
+    Replay(InFullArgs),
+    /// Check predicted times against live runs; exit code 1 where they are off
+    VerifyLive(VerifyLiveArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ
     Conform(ConformArgs),
     /// Import, describe or check router traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// List the built-in links, or show one
+    /// Fit, list or show links and machines
     Link(LinkArgs),
     /// List the policies, or define one
     Policies(PoliciesArgs),
@@ -59,8 +69,21 @@ pub enum TraceCommand {
 Examples:
   hotset compare
   hotset compare --policy lru,lfu --capacity 25%,384 --link zgx-pcie,zgx-c2c
-  hotset compare x.hst --phase decode --scope layer --format json -o result.json")]
+  hotset compare x.hst --phase decode --scope layer --format json -o result.json
+  hotset compare --machine h200 --dense-bytes 20MiB --prefetch ahead --phase decode")]
 pub struct CompareArgs {
+    #[command(flatten)]
+    pub replay: ReplayArgs,
+    /// Slots (384), shares of all experts (25%) or sizes (40GiB)
+    #[arg(long, value_delimiter = ',', value_name = "SIZE", default_value = "12.5%,25%,50%")]
+    pub capacity: Vec<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `compare` and `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
     /// Trace (.hst) [default: the bundled one]
     #[arg(value_name = "TRACE")]
     pub trace: Option<PathBuf>,
@@ -78,10 +101,7 @@ pub struct CompareArgs {
     /// One pool over all layers, or the same number of slots for each layer
     #[arg(long, value_enum, value_delimiter = ',', default_value = "global")]
     pub scope: Vec<ScopeName>,
-    /// Slots (384), shares of all experts (25%) or sizes (40GiB)
-    #[arg(long, value_delimiter = ',', value_name = "SIZE", default_value = "12.5%,25%,50%")]
-    pub capacity: Vec<String>,
-    /// Links by name (see 'hotset link'), or profiles (.toml)
+    /// Links by name (see 'hotset link'), or profiles (.toml; all links of a machine's)
     #[arg(
         long,
         value_delimiter = ',',
@@ -104,9 +124,6 @@ pub struct CompareArgs {
     /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4 [default: as recorded]
     #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
     pub expert_size: Option<u64>,
-    /// Compute a token in ms, added to every price [default: prices are of transfers alone]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = parse::milliseconds)]
-    pub compute_ms: Option<f64>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -114,7 +131,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", value_parser = parse::threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub serving: ServingArgs,
+    #[command(flatten)]
+    pub time: TimeArgs,
 }
 
 /// Flags of `conform`.
@@ -205,16 +224,6 @@ pub struct TraceArgs {
     /// Trace (.hst) [default: the bundled one]
     #[arg(value_name = "TRACE")]
     pub trace: Option<PathBuf>,
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Flags of `link`.
-#[derive(Debug, Args)]
-pub struct LinkArgs {
-    /// A link to show in full
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

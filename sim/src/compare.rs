@@ -310,6 +310,8 @@ fn settings(trace: &Trace, request: &Compare, shape: &Shape) -> Settings {
         copies: request.time.copies,
         wait: request.time.wait,
         contention: request.time.contention,
+        host_threads: request.time.host_threads,
+        machine: None,
         seed: request.seed,
     }
 }

@@ -3,8 +3,12 @@
 pub mod compare;
 pub mod conform;
 pub mod link;
+mod link_fit;
 pub mod policies;
+pub mod replay;
+mod request;
 pub mod trace;
+pub mod verify_live;
 
 use std::path::Path;
 
