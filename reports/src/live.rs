@@ -20,7 +20,7 @@ pub fn live(report: &LiveReport, failures: &[String]) -> Result<Output, RenderEr
     let checked = Checked { report, passed: failures.is_empty(), failures };
     let mut predicted = table(report, "predicted from link measurements alone", POINT);
     predicted.note = format!(
-        "error: largest {:.2}% (at most 3), median {:.2}% (at most 1); counts {}: {}",
+        "error: largest {:.2}% (at most 3), median {:.2}% (at most 1)\ncounts {}: {}",
         report.max_error * 100.0,
         report.median_error * 100.0,
         if report.counts_exact { "exact" } else { "NOT exact" },
@@ -132,6 +132,6 @@ fn effects(effects: &[PrefetchEffect]) -> Sheet {
     };
     let both = [said("peer", "NVLink (peer)"), said("host", "PCIe (host)")];
     let both: Vec<String> = both.into_iter().flatten().collect();
-    sheet.note = format!("prefetch {}, predicted and live", both.join(" and "));
+    sheet.note = format!("predicted and live:\nprefetch {}", both.join(" and "));
     sheet
 }

@@ -11,7 +11,8 @@ use crate::{Cell, Column, Output, RenderError, Sheet};
 /// The result cannot be written as JSON.
 pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.window == Window::All).collect();
-    let mut sheets = vec![counts(report), prices(&rows), steps(&report.step_times), spent(&rows)];
+    let mut sheets =
+        vec![counts(report), prices(report, &rows), steps(&report.step_times), spent(&rows)];
     for row in &rows {
         let of_phase: Vec<&LayerRow> =
             report.layers.iter().filter(|layer| layer.phase == row.phase).collect();
@@ -72,7 +73,7 @@ fn counts(report: &ReplayReport) -> Sheet {
     sheet
 }
 
-fn prices(rows: &[&Row]) -> Sheet {
+fn prices(report: &ReplayReport, rows: &[&Row]) -> Sheet {
     let mut sheet = Sheet::new(
         "ms a token",
         vec![
@@ -95,6 +96,10 @@ fn prices(rows: &[&Row]) -> Sheet {
                 Cell::Number(link.perfect_ms_per_token, 4),
             ]
         }));
+    }
+    let settings = &report.settings;
+    if settings.compute_ms_per_token.is_none() && settings.dense_bytes_per_layer.is_none() {
+        sheet.note = "transfers alone: --machine or --compute-ms adds compute".to_owned();
     }
     sheet
 }
@@ -133,15 +138,15 @@ fn steps(times: &[StepTimes]) -> Sheet {
 
 fn spent(rows: &[&Row]) -> Sheet {
     let mut sheet = Sheet::new(
-        "where the timeline's time went, ms a token",
+        "where the timeline's time went, ms a token (demand, prefetch, host: exposed)",
         vec![
             Column::left("phase", "phase"),
             Column::left("link", "link"),
             Column::right("compute", "compute_ms"),
             Column::right("slowed", "slowed_ms"),
-            Column::right("exposed\ndemand", "exposed_demand_ms"),
-            Column::right("exposed\nprefetch", "exposed_prefetch_ms"),
-            Column::right("exposed\nhost", "exposed_host_ms"),
+            Column::right("demand", "exposed_demand_ms"),
+            Column::right("pre-\nfetch", "exposed_prefetch_ms"),
+            Column::right("host", "exposed_host_ms"),
             Column::right("drained", "drained_ms"),
             Column::right("link\nidle", "idle_link_ms"),
         ],

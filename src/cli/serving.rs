@@ -7,56 +7,66 @@ use crate::parse;
 
 /// What the engine does beside evicting.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Serving")]
 pub struct ServingArgs {
     /// Who is fetched before it is asked for: none, or the recorded predictions,
     /// ahead[:lookahead=1,width=0]
-    #[arg(long, value_name = "NAME", default_value = "none")]
+    #[arg(long, help_heading = "Serving", value_name = "NAME", default_value = "none")]
     pub prefetch: Prefetch,
     /// What becomes of misses
-    #[arg(long, value_enum, default_value_t = MissName::Fetch)]
+    #[arg(long, help_heading = "Serving", value_enum, default_value_t = MissName::Fetch)]
     pub miss: MissName,
     /// How prefill uses the cache: on-demand, bypass, streamed
-    #[arg(long, value_name = "MODE", default_value = "on-demand")]
+    #[arg(long, help_heading = "Serving", value_name = "MODE", default_value = "on-demand")]
     pub prefill: Prefill,
     /// Capacities from given tokens on, as in 1000:25%,5000:20%
-    #[arg(long, value_name = "TOKENS:SIZE,...", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        help_heading = "Serving",
+        value_name = "TOKENS:SIZE,...",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub schedule: Schedule,
     /// Run so many sequences at once, composing steps [default: the recorded steps, else one by one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = "Serving", value_name = "N")]
     pub concurrency: Option<u32>,
     /// Order in which sequences begin (shuffled: by --seed)
-    #[arg(long, value_enum, default_value_t = ArrivalName::Recorded, requires = "concurrency")]
+    #[arg(long, help_heading = "Serving", value_enum, default_value_t = ArrivalName::Recorded, requires = "concurrency")]
     pub arrival: ArrivalName,
     /// Tokens that a sequence's verify step checks
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "concurrency", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Serving", value_name = "N", default_value_t = 1, requires = "concurrency", value_parser = clap::value_parser!(u32).range(1..))]
     pub verify_tokens: u32,
 }
 
 /// What takes how long.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Time")]
 pub struct TimeArgs {
     /// Compute a token in ms [default: prices are of transfers alone]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = parse::milliseconds)]
+    #[arg(long, help_heading = "Time", value_name = "MS", allow_negative_numbers = true, value_parser = parse::milliseconds)]
     pub compute_ms: Option<f64>,
     /// Kernels priced by the memory of this machine (see 'hotset link'), or of a profile (.toml)
-    #[arg(long, value_name = "NAME", requires = "dense_bytes", conflicts_with = "compute_ms")]
+    #[arg(
+        long,
+        help_heading = "Time",
+        value_name = "NAME",
+        requires = "dense_bytes",
+        conflicts_with = "compute_ms"
+    )]
     pub machine: Option<String>,
     /// Bytes (or MiB) that a step reads for each layer beside the experts
-    #[arg(long, value_name = "SIZE", requires = "machine", value_parser = parse::bytes)]
+    #[arg(long, help_heading = "Time", value_name = "SIZE", requires = "machine", value_parser = parse::bytes)]
     pub dense_bytes: Option<u64>,
     /// Order of the copies
-    #[arg(long, value_enum, default_value_t = CopiesName::InOrder)]
+    #[arg(long, help_heading = "Time", value_enum, default_value_t = CopiesName::InOrder)]
     pub copies: CopiesName,
     /// What an expert kernel waits for
-    #[arg(long, value_enum, default_value_t = WaitName::All)]
+    #[arg(long, help_heading = "Time", value_enum, default_value_t = WaitName::All)]
     pub wait: WaitName,
     /// What runs beside each other does not slow each other down
-    #[arg(long)]
+    #[arg(long, help_heading = "Time")]
     pub no_contention: bool,
     /// Host threads that serve experts [default: the most that the link was measured with]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, help_heading = "Time", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub host_threads: Option<u32>,
 }
 
