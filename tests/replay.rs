@@ -130,6 +130,11 @@ fn tables_say_which_price_they_hold() {
     narrow(&timed);
     assert!(timed.contains("Links: ms a token on the timeline"), "{timed}");
     assert!(!timed.contains("Transfers alone"), "{timed}");
+    // Prices of many links get a table of their own.
+    let links = "zgx-pcie,zgx-c2c,a100-pcie,h200-pcie,h200-nvlink,freetoken-pcie";
+    let many = stdout(&[&small("compare")[..], &["--link", links]].concat());
+    narrow(&many);
+    assert!(many.contains("free") && many.contains("Belady"), "{many}");
     let alone = stdout(&["compare", "--policy", "lru", "--capacity", "25%"]);
     assert!(alone.contains("Transfers alone"), "{alone}");
     let sequential =

@@ -41,6 +41,10 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
             None => merged.push(sheet),
         }
     }
+    let links = if has_prices(report) { report.settings.links.len() } else { 0 };
+    if !wide && links > 0 && merged.iter().any(|sheet| !fits(sheet)) {
+        merged = merged.into_iter().flat_map(|sheet| prices_apart(sheet, links)).collect();
+    }
     if let Some(first) = merged.first_mut() {
         first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
@@ -49,6 +53,28 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     }
     merged
 }
+
+/// Whether the table, whatever its title, is at most 80 characters wide.
+fn fits(sheet: &Sheet) -> bool {
+    let table = Sheet { title: String::new(), ..sheet.clone() };
+    crate::terminal::render(&table).lines().all(|line| line.chars().count() <= 80)
+}
+
+/// The columns of `links` links, behind [`BEFORE_LINKS`] others, in a table of their own.
+fn prices_apart(mut sheet: Sheet, links: usize) -> [Sheet; 2] {
+    let place = BEFORE_LINKS..BEFORE_LINKS + links;
+    let mut prices = Sheet::new("", vec![sheet.columns[0].clone()]);
+    prices.columns.extend(sheet.columns.drain(place.clone()));
+    for row in &mut sheet.rows {
+        let mut cells = vec![row[0].clone()];
+        cells.extend(row.drain(place.clone()));
+        prices.rows.push(cells);
+    }
+    [sheet, prices]
+}
+
+/// Columns before those of the links.
+const BEFORE_LINKS: usize = 6;
 
 fn note(report: &Report, wide: bool) -> String {
     let mut note = "
