@@ -17,7 +17,7 @@ fn first_divergence(
     let mut conformance = Conformance::new(&spec, &MODEL, &Slots::Global(slots))?;
     for (layer, experts, decision) in events {
         conformance.begin_step(1);
-        conformance.event(*layer, *experts, &[], decision)?;
+        conformance.event(*layer, experts, &[], decision)?;
     }
     Ok(conformance.compared())
 }
