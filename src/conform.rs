@@ -214,7 +214,7 @@ struct Sink<'a> {
 impl<E: ExpertId> EventSink<E> for Sink<'_> {
     const WEIGHTS: bool = true;
 
-    fn begin_step(&mut self, _: Phase, tokens: u32) {
+    fn begin_step(&mut self, _: usize, _: Phase, tokens: u32) {
         self.conformance.begin_step(tokens);
     }
 

@@ -12,11 +12,9 @@ fn misses(trace: &Trace, policy: &str, slots: u32) -> (u64, u64) {
     let phase = Some(Phase::Decode);
     let futures = Futures::new(trace, &steps, Semantics::Sequential, phase);
     let setting = Setting {
-        policy: policy.parse::<PolicySpec>().unwrap(),
-        slots: Slots::Global(slots),
         semantics: Semantics::Sequential,
         phase,
-        warmup: None,
+        ..Setting::new(policy.parse::<PolicySpec>().unwrap(), Slots::Global(slots))
     };
     let bucket =
         replay(trace, &steps, &futures, &setting).unwrap().bucket(Phase::Decode, Window::All);

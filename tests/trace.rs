@@ -50,6 +50,16 @@ fn the_textbook_string_through_the_command_line() {
 }
 
 #[test]
+fn a_policy_without_its_column_says_which_importers_give_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = small(folder.path());
+    let args = ["compare", trace.to_str().unwrap(), "--capacity", "3", "--policy", "mrs"];
+    refused(&args, &["policy 'mrs' needs the column 'weights'", "npz, npy"]);
+    let args = ["compare", "--policy", "static"];
+    refused(&args, &["policy 'static' is trained", "--train 50%"]);
+}
+
+#[test]
 fn imported_twice_is_the_same_file_and_the_same_report() {
     let Some(input) = shared("data/h200-moe/routes.npz") else { return };
     let folder = tempfile::tempdir().unwrap();

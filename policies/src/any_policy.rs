@@ -142,4 +142,8 @@ impl Visitor for Build<'_> {
     fn offline(self, _: Bound) -> Self::Output {
         None
     }
+
+    fn trained<P: Policy + Send>(self, _: impl Fn(&PoolShape, &[u64]) -> P) -> Self::Output {
+        None
+    }
 }

@@ -8,9 +8,12 @@ use thiserror::Error;
 
 use crate::AdmissionSpec;
 use crate::{
-    Arc, Car, Clock, Fifo, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig,
-    Mru, Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50,
-    SlruConfig, TwoQ, TwoQConfig, params,
+    Arc, Car, ClassLru, ClassLruConfig, Clock, Dali, DaliConfig, Fifo, FineMoe, FineMoeConfig,
+    HeatLru, HeatLruConfig, LeCar, LeCarConfig, LeastStale, Lfru, LfruConfig, Lfu, LfuDecay,
+    LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, MoeInfinity, Mrs, MrsConfig, Mru,
+    Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
+    Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig, TwoQ, TwoQConfig, WTinyLfu,
+    WTinyLfuConfig, params,
 };
 
 /// What a policy needs beside the experts that each event asks for.
@@ -117,6 +120,10 @@ pub trait Visitor {
 
     /// A bound that is built from the recorded future.
     fn offline(self, bound: Bound) -> Self::Output;
+
+    /// A policy that is built from the uses of each key of the pool in a training part of the
+    /// trace, which the visitor counts.
+    fn trained<P: Policy + Send>(self, build: impl Fn(&PoolShape, &[u64]) -> P) -> Self::Output;
 }
 
 /// The bounds, which need the future and are built by whoever holds the trace.
@@ -124,16 +131,20 @@ pub trait Visitor {
 pub enum Bound {
     /// Belady's MIN under forced admission.
     Belady,
+    /// MIN with bypass, driven event by event through [`BypassBound`](crate::BypassBound).
+    BeladyBypass,
 }
 
 macro_rules! registry {
     ($($variant:ident: $module:ident::$policy:ident($config:ty)),* $(,)?;
+     $($trained:ident: $trained_info:path),* $(,)?;
      $($bound:ident: $bound_info:path),* $(,)?) => {
         /// A policy with its parameters.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is described by its module's INFO")]
         pub enum PolicySpec {
             $($variant($config),)*
+            $($trained,)*
             $($bound,)*
             /// An online policy behind an admission.
             Admitted(Box<PolicySpec>, AdmissionSpec),
@@ -145,6 +156,7 @@ macro_rules! registry {
             pub fn info(&self) -> &'static PolicyInfo {
                 match self {
                     $(Self::$variant(_) => &crate::$module::INFO,)*
+                    $(Self::$trained => &$trained_info,)*
                     $(Self::$bound => &$bound_info,)*
                     Self::Admitted(policy, _) => policy.info(),
                 }
@@ -155,6 +167,7 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(config) =>
                         visitor.online(|pool| $policy::configured(pool, config)),)*
+                    $(Self::$trained => visitor.trained($trained::new),)*
                     $(Self::$bound => visitor.offline(Bound::$bound),)*
                     Self::Admitted(policy, admission) =>
                         visitor.online(|pool| admission.guard(pool, policy)),
@@ -165,6 +178,9 @@ macro_rules! registry {
                 $(if name == crate::$module::INFO.name {
                     return config(&crate::$module::INFO, parameters).map(Self::$variant);
                 })*
+                $(if name == $trained_info.name {
+                    return config::<NoConfig>(&$trained_info, parameters).map(|_| Self::$trained);
+                })*
                 $(if name == $bound_info.name {
                     return config::<NoConfig>(&$bound_info, parameters).map(|_| Self::$bound);
                 })*
@@ -174,7 +190,7 @@ macro_rules! registry {
 
         /// All policies, in the order in which they are listed.
         pub static POLICIES: &[&PolicyInfo] =
-            &[$(&crate::$module::INFO,)* $(&$bound_info,)*];
+            &[$(&crate::$module::INFO,)* $(&$trained_info,)* $(&$bound_info,)*];
     };
 }
 
@@ -194,8 +210,22 @@ registry! {
     Car: car::Car(NoConfig),
     Lirs: lirs::Lirs(LirsConfig),
     S3Fifo: s3_fifo::S3Fifo(S3FifoConfig),
-    Sieve: sieve::Sieve(NoConfig);
+    Sieve: sieve::Sieve(NoConfig),
+    WTinyLfu: w_tinylfu::WTinyLfu(WTinyLfuConfig),
+    LeCar: lecar::LeCar(LeCarConfig),
+    ClassLru: class_lru::ClassLru(ClassLruConfig),
+    Lfru: lfru::Lfru(LfruConfig),
+    LeastStale: least_stale::LeastStale(NoConfig),
+    Dali: dali::Dali(DaliConfig),
+    HeatLru: heat_lru::HeatLru(HeatLruConfig),
+    MoeInfinity: moe_infinity::MoeInfinity(NoConfig),
+    Mrs: mrs::Mrs(MrsConfig),
+    FineMoe: finemoe::FineMoe(FineMoeConfig),
+    TdTable: td_table::TdTable(TdTableConfig),
+    TdLogistic: td_logistic::TdLogistic(TdLogisticConfig);
+    Static: crate::static_top::INFO;
     Belady: crate::belady::INFO,
+    BeladyBypass: crate::belady_bypass::INFO,
 }
 
 impl FromStr for PolicySpec {

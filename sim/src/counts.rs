@@ -25,6 +25,16 @@ impl Window {
             Self::Steady => "steady",
         }
     }
+
+    /// Whether the steady (else the cold) part of a run belongs to it.
+    #[must_use]
+    pub fn includes(self, steady: bool) -> bool {
+        match self {
+            Self::All => true,
+            Self::Cold => !steady,
+            Self::Steady => steady,
+        }
+    }
 }
 
 /// Counts of one phase in one window.
@@ -37,8 +47,18 @@ pub struct Bucket {
     /// Of those, resident and usable at once.
     pub hits: u64,
     /// Experts copied because they were asked for, by layer, those served through the transient
-    /// buffer included.
+    /// buffer included; of a streamed prefill, all of a layer's experts.
     pub demand_fetches: Vec<u64>,
+    /// Experts copied because they were predicted, by layer.
+    pub prefetches: Vec<u64>,
+    /// Prefetched experts that were asked for before they left.
+    pub prefetches_used: u64,
+    /// Prefetched experts that left before they were asked for.
+    pub prefetches_wasted: u64,
+    /// Misses that the host's cores served where the experts lie.
+    pub host_served: u64,
+    /// Experts copied again because a streamed prefill had overwritten their slots.
+    pub refetches: u64,
     /// Misses that found no slot and went through the transient buffer.
     pub unplaced: u64,
     /// Events that needed more experts than their pool has slots.
@@ -47,7 +67,7 @@ pub struct Bucket {
 
 impl Bucket {
     fn new(layers: usize) -> Self {
-        Self { demand_fetches: vec![0; layers], ..Self::default() }
+        Self { demand_fetches: vec![0; layers], prefetches: vec![0; layers], ..Self::default() }
     }
 
     /// Accesses that were not hits.
@@ -56,10 +76,22 @@ impl Bucket {
         self.accesses - self.hits
     }
 
+    /// Experts copied because they were asked for.
+    #[must_use]
+    pub fn demanded(&self) -> u64 {
+        self.demand_fetches.iter().sum()
+    }
+
+    /// Experts copied because they were predicted.
+    #[must_use]
+    pub fn prefetched(&self) -> u64 {
+        self.prefetches.iter().sum()
+    }
+
     /// Experts moved: every copy.
     #[must_use]
     pub fn moved(&self) -> u64 {
-        self.demand_fetches.iter().sum()
+        self.demanded() + self.prefetched()
     }
 
     fn add(&mut self, other: &Self) {
@@ -68,8 +100,15 @@ impl Bucket {
         self.hits += other.hits;
         self.unplaced += other.unplaced;
         self.overflow_events += other.overflow_events;
-        for (sum, more) in self.demand_fetches.iter_mut().zip(&other.demand_fetches) {
-            *sum += more;
+        self.prefetches_used += other.prefetches_used;
+        self.prefetches_wasted += other.prefetches_wasted;
+        self.host_served += other.host_served;
+        self.refetches += other.refetches;
+        for (sums, more) in [
+            (&mut self.demand_fetches, &other.demand_fetches),
+            (&mut self.prefetches, &other.prefetches),
+        ] {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         }
     }
 }
@@ -80,6 +119,8 @@ pub struct Counts {
     /// `[phase][cold, steady]`.
     buckets: Vec<[Bucket; 2]>,
     layers: usize,
+    /// `[phase][layer]`: accesses and hits, where they are counted by layer.
+    by_layer: Vec<(u64, u64)>,
 }
 
 impl Counts {
@@ -87,7 +128,29 @@ impl Counts {
     #[must_use]
     pub fn new(layers: usize) -> Self {
         let pair = || [Bucket::new(layers), Bucket::new(layers)];
-        Self { buckets: Phase::ALL.iter().map(|_| pair()).collect(), layers }
+        let buckets = Phase::ALL.iter().map(|_| pair()).collect();
+        Self { buckets, layers, by_layer: Vec::new() }
+    }
+
+    /// Counts accesses and hits by layer too.
+    #[must_use]
+    pub(crate) fn with_layers(mut self) -> Self {
+        self.by_layer = vec![(0, 0); Phase::ALL.len() * self.layers];
+        self
+    }
+
+    /// Accesses and hits of one layer in one phase, zero where a replay does not count them (one
+    /// without timelines, prefetch and the like).
+    #[must_use]
+    pub fn layer(&self, phase: Phase, layer: usize) -> (u64, u64) {
+        self.by_layer.get(phase as usize * self.layers + layer).copied().unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(crate) fn add_layer(&mut self, phase: Phase, layer: usize, accesses: u32, hits: u32) {
+        let count = &mut self.by_layer[phase as usize * self.layers + layer];
+        count.0 += u64::from(accesses);
+        count.1 += u64::from(hits);
     }
 
     /// The counts of one phase and window.

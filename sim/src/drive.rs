@@ -10,8 +10,8 @@ pub trait EventSink<E> {
     /// Whether the router's weights are wanted with each event.
     const WEIGHTS: bool;
 
-    /// A step begins.
-    fn begin_step(&mut self, phase: Phase, tokens: u32);
+    /// Step `step` of the [`Steps`] begins, over `tokens` tokens of one phase.
+    fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32);
 
     /// One layer of the step: its distinct experts in order of first appearance, and the weight of
     /// each summed over the step's tokens (empty unless wanted and recorded).
@@ -46,7 +46,7 @@ pub fn drive<E: ExpertId + Default>(
         if !wanted(phase) {
             continue;
         }
-        sink.begin_step(phase, places.len() as u32);
+        sink.begin_step(step, phase, places.len() as u32);
         let row = &ids[first * row_len..(first + 1) * row_len];
         for (layer, &(offset, top_k)) in layers.iter().enumerate() {
             if places.len() == 1 {

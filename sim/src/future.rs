@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use hotset_policies::{ExpertId, Future, Key};
 use hotset_traces::{Phase, Trace};
 
-use crate::{EventSink, Scope, Semantics, SimError, Steps, drive};
+use crate::{EventSink, Prefill, Scope, Semantics, SimError, Steps, drive};
 
 /// The stream of accesses of each pool, in the order in which a replay makes them.
 pub struct Futures<'a> {
@@ -13,6 +13,7 @@ pub struct Futures<'a> {
     steps: &'a Steps,
     semantics: Semantics,
     phase: Option<Phase>,
+    prefill: Prefill,
     global: OnceLock<Option<Arc<[Arc<Future>]>>>,
     layer: OnceLock<Option<Arc<[Arc<Future>]>>>,
 }
@@ -27,7 +28,15 @@ impl<'a> Futures<'a> {
         semantics: Semantics,
         phase: Option<Phase>,
     ) -> Self {
-        Self { trace, steps, semantics, phase, global: OnceLock::new(), layer: OnceLock::new() }
+        let (global, layer) = (OnceLock::new(), OnceLock::new());
+        Self { trace, steps, semantics, phase, prefill: Prefill::OnDemand, global, layer }
+    }
+
+    /// Of a replay whose prefill is served so: what goes past the cache is not in its future.
+    #[must_use]
+    pub fn with_prefill(mut self, prefill: Prefill) -> Self {
+        self.prefill = prefill;
+        self
     }
 
     /// One stream a pool: one in global scope, one a layer in layer scope. Memory: 8 bytes an
@@ -56,8 +65,15 @@ impl<'a> Futures<'a> {
                 (vec![0; layers], shape.layers().iter().map(|layer| layer.experts).collect())
             }
         };
-        let mut streams = Streams { bases, pools: vec![Vec::new(); keys.len()] };
-        let wanted = |phase| self.phase.is_none_or(|only| only == phase);
+        // Nearly right where all phases are wanted, so that the streams are not copied to grow.
+        let accesses = match self.phase {
+            None => self.trace.ids().len() / keys.len(),
+            Some(_) => 0,
+        };
+        let pools = keys.iter().map(|_| Vec::with_capacity(accesses)).collect();
+        let mut streams = Streams { bases, pools };
+        let cached = |phase| phase != Phase::Prefill || self.prefill == Prefill::OnDemand;
+        let wanted = |phase| self.phase.is_none_or(|only| only == phase) && cached(phase);
         match (self.trace.ids(), self.semantics) {
             (hotset_traces::IdColumn::U8(ids), Semantics::Event) => {
                 drive(self.trace, ids, self.steps, wanted, &mut streams);
@@ -101,7 +117,7 @@ impl Streams {
 impl<E: ExpertId> EventSink<E> for Streams {
     const WEIGHTS: bool = false;
 
-    fn begin_step(&mut self, _: Phase, _: u32) {}
+    fn begin_step(&mut self, _: usize, _: Phase, _: u32) {}
 
     fn event(&mut self, layer: usize, experts: &[E], _: &[f32]) {
         self.add(layer, experts.iter().map(|expert| expert.index()));

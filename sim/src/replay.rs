@@ -9,10 +9,15 @@ use hotset_policies::{
     Anyone, Belady, Bound, Event, ExpertCache, ExpertId, Future, Key, Policy, PolicySpec,
     PoolShape, Slots, Visitor,
 };
-use hotset_traces::{IdColumn, Phase, Shape, Trace};
+use hotset_traces::{IdColumn, Phase, Shape, Trace, WeightColumn};
 use serde::{Deserialize, Serialize};
 
-use crate::{Counts, EventSink, Futures, Scope, SimError, Steps, drive};
+use crate::bypass::replay_bypass;
+use crate::engine::{Engine, Habits};
+use crate::prefetch::Predicted;
+use crate::{
+    Counts, EventSink, Futures, Misses, Prefetch, Prefill, Scope, SimError, Steps, Timeline, drive,
+};
 
 /// How accesses reach the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,9 +53,45 @@ pub struct Setting {
     pub phase: Option<Phase>,
     /// Tokens that count as cold; `None`: all until the cache has first been full.
     pub warmup: Option<u64>,
+    /// Uses of each dense key in a part of the trace that is not replayed, for policies that are
+    /// trained.
+    pub training: Option<Arc<[u64]>>,
+    /// Who says what to prefetch.
+    pub prefetch: Prefetch,
+    /// How prefill uses the cache.
+    pub prefill: Prefill,
+    /// What becomes of misses.
+    pub misses: Misses,
+    /// Slots from given tokens on, ascending, in the cache's scope.
+    pub resizes: Vec<(u64, Slots)>,
 }
 
 impl Setting {
+    /// A cache that fetches every miss, in event semantics, over all phases.
+    #[must_use]
+    pub fn new(policy: PolicySpec, slots: Slots) -> Self {
+        Self {
+            policy,
+            slots,
+            semantics: Semantics::Event,
+            phase: None,
+            warmup: None,
+            prefetch: Prefetch::None,
+            prefill: Prefill::OnDemand,
+            misses: Misses::Fetch,
+            resizes: Vec::new(),
+            training: None,
+        }
+    }
+
+    /// Whether the cache is only asked for what each layer needs.
+    fn is_plain(&self) -> bool {
+        self.prefetch == Prefetch::None
+            && self.prefill == Prefill::OnDemand
+            && self.misses == Misses::Fetch
+            && self.resizes.is_empty()
+    }
+
     fn scope(&self) -> Scope {
         match self.slots {
             Slots::Global(_) => Scope::Global,
@@ -70,9 +111,24 @@ pub fn replay(
     futures: &Futures<'_>,
     setting: &Setting,
 ) -> Result<Counts, SimError> {
+    replay_timed(trace, steps, futures, setting, Vec::new()).map(|(counts, _)| counts)
+}
+
+/// [`replay`], followed by any number of timelines: one run of the cache, priced on every link.
+///
+/// # Errors
+/// As [`replay`]; timelines, prefetch and the like without event semantics; a bound with prefetch;
+/// a column that the prefetcher needs; slots that cannot be borrowed or changed.
+pub fn replay_timed(
+    trace: &Trace,
+    steps: &Steps,
+    futures: &Futures<'_>,
+    setting: &Setting,
+    timelines: Vec<Timeline>,
+) -> Result<(Counts, Vec<Timeline>), SimError> {
     match trace.ids() {
-        IdColumn::U8(ids) => replay_ids(trace, ids, steps, futures, setting),
-        IdColumn::U16(ids) => replay_ids(trace, ids, steps, futures, setting),
+        IdColumn::U8(ids) => replay_ids(trace, ids, steps, futures, setting, timelines),
+        IdColumn::U16(ids) => replay_ids(trace, ids, steps, futures, setting, timelines),
     }
 }
 
@@ -82,8 +138,17 @@ fn replay_ids<E: ExpertId + Default>(
     steps: &Steps,
     futures: &Futures<'_>,
     setting: &Setting,
-) -> Result<Counts, SimError> {
-    setting.policy.visit(Run { trace, ids, steps, futures, setting })
+    timelines: Vec<Timeline>,
+) -> Result<(Counts, Vec<Timeline>), SimError> {
+    let needs_events = if !timelines.is_empty() {
+        Some("a timeline")
+    } else {
+        (!setting.is_plain()).then_some("prefetch, a prefill mode, host misses or a schedule")
+    };
+    match needs_events {
+        Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
+        _ => setting.policy.visit(Run { trace, ids, steps, futures, setting, timelines }),
+    }
 }
 
 /// Replays with whatever policy it is handed.
@@ -93,10 +158,11 @@ struct Run<'a, 'f, E> {
     steps: &'a Steps,
     futures: &'a Futures<'f>,
     setting: &'a Setting,
+    timelines: Vec<Timeline>,
 }
 
 impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
-    type Output = Result<Counts, SimError>;
+    type Output = Result<(Counts, Vec<Timeline>), SimError>;
 
     fn online<P: Policy + Send>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output {
         match self.setting.semantics {
@@ -105,8 +171,36 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
         }
     }
 
+    fn trained<P: Policy + Send>(self, build: impl Fn(&PoolShape, &[u64]) -> P) -> Self::Output {
+        let counts = self.training()?;
+        let build = |pool: usize, shape: &PoolShape| build(shape, &counts[pool]);
+        match self.setting.semantics {
+            Semantics::Event => self.events(build),
+            Semantics::Sequential => self.sequential(build),
+        }
+    }
+
     fn offline(self, bound: Bound) -> Self::Output {
-        let Bound::Belady = bound;
+        let serves_all = self.setting.prefetch == Prefetch::None
+            && self.setting.misses == Misses::Fetch
+            && (bound == Bound::Belady || self.setting.is_plain());
+        if !serves_all {
+            let policy = self.setting.policy.info().name.to_owned();
+            return Err(SimError::BoundAlone { policy });
+        }
+        if bound == Bound::BeladyBypass {
+            let (experts, top_k) = dimensions(self.trace.shape());
+            let pools = self.setting.slots.pools(&experts, &top_k)?;
+            let capacities: Vec<u32> = pools.iter().map(|pool| pool.capacity).collect();
+            return replay_bypass(
+                (self.trace, self.ids, self.steps),
+                self.futures,
+                (self.setting.scope(), &capacities),
+                self.setting.semantics,
+                (self.setting.phase, self.setting.warmup),
+                self.timelines,
+            );
+        }
         let futures = self.futures.of(self.setting.scope())?;
         let future = |pool: usize| -> Arc<Future> { Arc::clone(&futures[pool]) };
         match self.setting.semantics {
@@ -119,16 +213,38 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
 }
 
 impl<E: ExpertId + Default> Run<'_, '_, E> {
+    /// Uses of the keys of each pool in the training part.
+    fn training(&self) -> Result<Vec<Vec<u64>>, SimError> {
+        let counts = self.setting.training.as_deref().ok_or_else(|| SimError::NeedsTraining {
+            policy: self.setting.policy.info().name.to_owned(),
+        })?;
+        if self.setting.scope() == Scope::Global {
+            return Ok(vec![counts.to_vec()]);
+        }
+        let mut left = counts;
+        let layers = self.trace.shape().layers().iter();
+        Ok(layers
+            .map(|layer| {
+                let (of_layer, rest) = left.split_at(layer.experts as usize);
+                left = rest;
+                of_layer.to_vec()
+            })
+            .collect())
+    }
+
     fn wants(&self, phase: Phase) -> bool {
         self.setting.phase.is_none_or(|only| only == phase)
     }
 
     fn events<P: Policy>(
-        &self,
+        self,
         build: impl FnMut(usize, &PoolShape) -> P,
-    ) -> Result<Counts, SimError> {
+    ) -> Result<(Counts, Vec<Timeline>), SimError> {
         let (experts, top_k) = dimensions(self.trace.shape());
         let cache = ExpertCache::new(&experts, &top_k, &self.setting.slots, build)?;
+        if !(self.setting.is_plain() && self.timelines.is_empty()) {
+            return self.engine(cache);
+        }
         let mut sink = Counter {
             cache: cache.with_ordered_copies(),
             counts: Counts::new(experts.len()),
@@ -138,13 +254,33 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
             warmup: self.setting.warmup,
         };
         drive(self.trace, self.ids, self.steps, |phase| self.wants(phase), &mut sink);
-        Ok(sink.counts)
+        Ok((sink.counts, Vec::new()))
+    }
+
+    fn engine<P: Policy>(self, cache: ExpertCache<P>) -> Result<(Counts, Vec<Timeline>), SimError> {
+        let setting = self.setting;
+        let borrowed = match setting.prefill {
+            Prefill::Streamed => Prefill::borrowed(self.trace.shape(), &setting.slots)?,
+            _ => 0,
+        };
+        let habits = Habits {
+            predicted: Predicted::of(self.trace, self.steps, setting.prefetch)?,
+            prefill: setting.prefill,
+            misses: setting.misses,
+            resizes: &setting.resizes,
+            warmup: setting.warmup,
+        };
+        let wants = |phase| setting.phase.is_none_or(|only| only == phase);
+        let shape = self.trace.shape();
+        let mut engine = Engine::new(cache, shape, habits, borrowed, self.timelines);
+        drive(self.trace, self.ids, self.steps, wants, &mut engine);
+        Ok(engine.finish()?)
     }
 
     fn sequential<P: Policy>(
         &self,
         mut build: impl FnMut(usize, &PoolShape) -> P,
-    ) -> Result<Counts, SimError> {
+    ) -> Result<(Counts, Vec<Timeline>), SimError> {
         let shape = self.trace.shape();
         let (experts, top_k) = dimensions(shape);
         let mut pools: Vec<P> = self
@@ -181,7 +317,10 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
             bucket.tokens += 1;
             bucket.accesses += ids.len() as u64;
             for (layer, part) in layers.iter().enumerate() {
-                let weights_at = P::OBSERVES.then_some((self.trace, start + part.ids.start));
+                let weights_at = P::READS_WEIGHTS
+                    .then(|| self.trace.weights())
+                    .flatten()
+                    .map(|weights| (weights, start + part.ids.start));
                 let misses = access_all(
                     &mut pools[part.pool],
                     &ids[part.ids.clone()],
@@ -199,7 +338,7 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
                 };
             }
         }
-        Ok(counts)
+        Ok((counts, Vec::new()))
     }
 }
 
@@ -217,13 +356,13 @@ fn access_all<P: Policy, E: ExpertId>(
     policy: &mut P,
     ids: &[E],
     (base, layer): (Key, u32),
-    weights_at: Option<(&Trace, usize)>,
+    weights_at: Option<(WeightColumn<'_>, usize)>,
 ) -> u64 {
     let mut misses = 0;
     for (rank, id) in ids.iter().enumerate() {
         let key = base + id.index();
-        if let Some((trace, start)) = weights_at {
-            let weight = trace.weights().map(|weights| weights.get(start + rank));
+        if P::OBSERVES {
+            let weight = weights_at.map(|(weights, start)| weights.get(start + rank));
             policy.begin_event(&Event { layer, keys: &[key], weights: weight.as_slice() });
         }
         if policy.contains(key) {
@@ -247,10 +386,10 @@ struct Counter<P> {
 }
 
 impl<P: Policy, E: ExpertId> EventSink<E> for Counter<P> {
-    const WEIGHTS: bool = P::OBSERVES;
+    const WEIGHTS: bool = P::READS_WEIGHTS;
 
     #[inline(always)]
-    fn begin_step(&mut self, phase: Phase, tokens: u32) {
+    fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
         self.steady = match self.warmup {
             Some(warmup) => self.tokens >= warmup,
             None => self.steady || self.cache.resident() == self.cache.capacity(),

@@ -5,7 +5,8 @@
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
-use crate::{Scope, Semantics, Window};
+use crate::prices::{Breakdown, Prices};
+use crate::{CopyOrder, Scope, Semantics, Serving, Wait, Window};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "hotset/1";
@@ -118,8 +119,21 @@ pub struct Settings {
     pub steps: String,
     /// Bytes of an expert by layer; 0 where unknown.
     pub expert_bytes: Vec<u64>,
-    /// Compute a token, ms; absent: prices are of transfers alone.
+    /// Compute a token, ms; absent: prices are of transfers alone, or kernels have prices of
+    /// their own.
     pub compute_ms_per_token: Option<f64>,
+    /// Bytes that a step reads for each layer beside the experts, where kernels are priced by the
+    /// memory that they read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dense_bytes_per_layer: Option<u64>,
+    /// What the engine does beside evicting.
+    pub serving: Serving,
+    /// Order of the copies.
+    pub copies: CopyOrder,
+    /// What kernels wait for.
+    pub wait: Wait,
+    /// Whether what runs beside each other slows each other down.
+    pub contention: bool,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -161,6 +175,12 @@ pub struct Row {
     pub prefetches: u64,
     /// Of those, asked for before they left.
     pub prefetches_used: u64,
+    /// Prefetched experts that left before they were asked for.
+    pub prefetches_wasted: u64,
+    /// Misses that the host's cores served.
+    pub host_served: u64,
+    /// Copies of experts whose slots a streamed prefill had overwritten.
+    pub refetches: u64,
     /// Experts copied a token.
     pub moved_per_token: f64,
     /// MiB copied a token; absent where the experts' size is unknown.
@@ -180,4 +200,28 @@ pub struct LinkPrice {
     pub link: String,
     /// Compute (if given) and every transfer, one after another: the upper bound, in ms.
     pub serial_ms_per_token: f64,
+    /// The timeline: compute, copies and host beside each other. Absent in sequential semantics.
+    pub timeline_ms_per_token: Option<f64>,
+    /// Compute, demand, and what prefetch exceeds compute by.
+    pub prefetch_hidden_ms_per_token: f64,
+    /// The longer of compute and all transfers: the lower bound.
+    pub perfect_ms_per_token: f64,
+    /// Where the timeline's time went.
+    pub time: Option<Breakdown>,
+}
+
+impl LinkPrice {
+    /// Prices of `tokens` tokens, each.
+    #[must_use]
+    pub fn per_token(link: &str, prices: &Prices, tokens: u64) -> Self {
+        let ms = |ps: u128| ps as f64 / 1e9 / tokens as f64;
+        Self {
+            link: link.to_owned(),
+            serial_ms_per_token: ms(prices.serial),
+            timeline_ms_per_token: prices.timeline.map(ms),
+            prefetch_hidden_ms_per_token: ms(prices.prefetch_hidden),
+            perfect_ms_per_token: ms(prices.perfect),
+            time: prices.breakdown(tokens),
+        }
+    }
 }

@@ -64,6 +64,11 @@ impl Steps {
         Self { order: Some(order), bounds }
     }
 
+    /// Steps of the rows in `order`, each from one bound to the next.
+    pub(crate) fn from_order(order: Vec<u32>, bounds: Vec<u32>) -> Self {
+        Self { order: Some(order), bounds }
+    }
+
     /// Number of steps.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,6 +1,6 @@
 //! `hotset compare`.
 
-use hotset::sim::{Compare, SimError, compare};
+use hotset::sim::{Compare, Compute, Serving, SimError, TimeModel, compare};
 
 use crate::cli::CompareArgs;
 use crate::fault::{Fault, Verdict};
@@ -22,7 +22,11 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Fault> {
         warmup: args.warmup,
         chunk: args.chunk,
         expert_bytes: args.expert_size,
-        compute_ms: args.compute_ms,
+        serving: Serving::default(),
+        time: TimeModel {
+            compute: args.compute_ms.map_or(Compute::None, Compute::per_token_ms),
+            ..TimeModel::default()
+        },
         seed: args.seed,
     };
     let trace = commands::open(args.trace.as_deref())?;

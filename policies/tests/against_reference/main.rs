@@ -1,26 +1,29 @@
 //! Every policy against a naive reference written for clarity: the resident set after every
 //! event, on random and looping sequences, in both scopes and both semantics.
 
+mod admission;
 mod harness;
+mod maintenance;
+mod moe;
 mod naive_admission;
 mod naive_basic;
 mod naive_clocks_stacks;
 mod naive_ghosts;
+mod naive_moe;
 mod naive_segments;
 mod naive_values;
 
-use harness::{Naive, check_all, check_future};
+use harness::{check_all, check_future};
 use hotset_policies::{
-    AnyPolicy, Arc, Car, Clock, Fifo, History, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig,
-    Lru, LruK, LruKConfig, Mru, PolicySpec, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig,
-    Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig,
+    Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig, Lirs,
+    LirsConfig, Lru, LruK, LruKConfig, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve,
+    Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig,
 };
-use naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
-use naive_values::{NaiveLowest, decayed, kth_last};
+use naive_values::{NaiveLeCar, NaiveLowest, NaiveWTinyLfu, decayed, kth_last};
 
 #[test]
 fn lru() {
@@ -140,38 +143,19 @@ fn lfu_decay() {
     }
 }
 
-/// The policy of a pool as people name it, behind one type.
-fn named(text: &str) -> impl Fn(&PoolShape) -> AnyPolicy {
-    let spec: PolicySpec = text.parse().unwrap();
-    move |pool| spec.build(pool).unwrap()
-}
-
-fn check_admissions<N: Naive>(policy: &str, naive: impl Fn(&PoolShape) -> N) {
-    for cap in [1, 2] {
-        check_all(named(&format!("{policy}+upload-cap:n={cap}")), |pool| {
-            Guarded::new(pool, naive(pool), NaiveUploadCap::new(pool, cap))
-        });
-    }
-    for sample in [1, 4] {
-        check_all(named(&format!("{policy}+tinylfu:sample={sample}")), |pool| {
-            Guarded::new(pool, naive(pool), NaiveTinyLfu::new(pool, sample))
-        });
-    }
-    for every in [0, 3] {
-        check_all(named(&format!("{policy}+bypass:every={every}")), |pool| {
-            Guarded::new(pool, naive(pool), NaiveBypass::new(every))
-        });
+#[test]
+fn w_tinylfu() {
+    for (window, sample) in [(0.01, 10.0), (0.3, 1.5)] {
+        let config = WTinyLfuConfig { window, sample, ..WTinyLfuConfig::default() };
+        check_all(
+            |pool| WTinyLfu::configured(pool, &config),
+            |pool| NaiveWTinyLfu::new(pool, window, sample),
+        );
     }
 }
 
 #[test]
-fn admissions_before_lru_and_clock() {
-    check_admissions("lru", NaiveLru::new);
-    check_admissions("clock", NaiveClock::new);
-}
-
-#[test]
-fn admissions_before_lfu_and_two_q() {
-    check_admissions("lfu", NaiveLfu::new);
-    check_admissions("2q", NaiveTwoQ::new);
+fn lecar() {
+    let config = LeCarConfig { seed: 3, ..LeCarConfig::default() };
+    check_all(|pool| LeCar::configured(pool, &config), |pool| NaiveLeCar::new(pool, 3));
 }
