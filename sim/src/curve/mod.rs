@@ -130,6 +130,12 @@ impl LruCurve {
         }
     }
 
+    /// Accesses of one layer over the whole run: its misses without a slot.
+    #[must_use]
+    pub fn accesses(&self, layer: usize) -> u64 {
+        self.tally.accesses(layer)
+    }
+
     /// Misses of one layer over the whole run, with `slots` slots in its pool; `None` as for
     /// [`counts`](Self::counts).
     #[must_use]
@@ -203,7 +209,7 @@ struct Events {
 impl<E: ExpertId> EventSink<E> for Events {
     const WEIGHTS: bool = false;
 
-    fn begin_step(&mut self, phase: Phase, tokens: u32) {
+    fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
         let filled = self.stacks.iter().map(EventStack::distinct).min().unwrap_or(0);
         self.tally.begin_step(phase, tokens, filled);
     }
@@ -224,7 +230,7 @@ struct Widest(Vec<u32>);
 impl<E: ExpertId> EventSink<E> for Widest {
     const WEIGHTS: bool = false;
 
-    fn begin_step(&mut self, _: Phase, _: u32) {}
+    fn begin_step(&mut self, _: usize, _: Phase, _: u32) {}
 
     fn event(&mut self, layer: usize, experts: &[E], _: &[f32]) {
         self.0[layer] = self.0[layer].max(experts.len() as u32);

@@ -1,17 +1,15 @@
 use super::*;
 use crate::{Futures, Setting, replay};
-use hotset_policies::PolicySpec;
 use hotset_traces::{Ids, Sequence, SynthConfig, TraceBuilder, synth};
 use proptest::prelude::*;
 
 fn replayed(trace: &Trace, steps: &Steps, setting: &CurveSetting, slots: &Slots) -> Counts {
     let futures = Futures::new(trace, steps, setting.semantics, setting.phase);
     let setting = Setting {
-        policy: "lru".parse::<PolicySpec>().unwrap(),
-        slots: slots.clone(),
         semantics: setting.semantics,
         phase: setting.phase,
         warmup: setting.warmup,
+        ..Setting::new("lru".parse().unwrap(), slots.clone())
     };
     replay(trace, steps, &futures, &setting).unwrap()
 }
