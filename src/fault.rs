@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use hotset::conform::LogError;
 use hotset::cost_models::{ProfileError, UnknownLink};
 use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
 use hotset::reports::RenderError;
@@ -40,6 +41,25 @@ pub enum Fault {
     /// A result that cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),
+    /// A file that cannot be read.
+    #[error("cannot read {path}: {reason}")]
+    Read {
+        /// The file.
+        path: String,
+        /// The system's reason.
+        reason: std::io::Error,
+    },
+    /// An engine's log that cannot be compared.
+    #[error("{path}: {reason}")]
+    Log {
+        /// The file.
+        path: String,
+        /// Which line and why.
+        reason: LogError,
+    },
+    /// A policy's own log that cannot be made.
+    #[error(transparent)]
+    Record(#[from] LogError),
     /// A file that cannot be written.
     #[error("cannot write {path}: {reason}")]
     Write {

@@ -57,14 +57,25 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
 
 /// Writes a file through a temporary one beside it, so that it is never seen half written.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
+    write_through(path, |file| {
+        file.write_all(bytes)
+            .map_err(|reason| Fault::Write { path: path.display().to_string(), reason })
+    })
+}
+
+/// The same for what is too long to hold: `write` gets the temporary file.
+pub fn write_through<T>(
+    path: &Path,
+    write: impl FnOnce(&mut std::fs::File) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     let fault = |reason| Fault::Write { path: path.display().to_string(), reason };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file =
         tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(fault)?;
-    file.write_all(bytes).map_err(fault)?;
+    let written = write(file.as_file_mut())?;
     file.as_file().sync_all().map_err(fault)?;
     file.persist(path).map_err(|error| fault(error.error))?;
-    Ok(())
+    Ok(written)
 }
 
 /// Prints to standard output; a reader that has seen enough (`| head`) is no fault.

@@ -26,11 +26,16 @@ const NEVER: u32 = u32::MAX;
 /// Marks an absent key in the table of positions.
 const ABSENT: u32 = u32::MAX - 1;
 
+/// The most entries of the table of owners: 128 KiB stay in a processor's second cache.
+const OWNERS: usize = 1 << 15;
+
 /// A stream of accesses with the position of each key's next use.
 #[derive(Debug, Clone)]
 pub struct Future {
     accesses: Vec<Key>,
-    next: Vec<u32>,
+    /// The position of the next use of each access' key, the last access first.
+    from_end: Vec<u32>,
+    /// The position of each key's first use.
     first: Vec<u32>,
 }
 
@@ -43,11 +48,19 @@ impl Future {
             return None;
         }
         let mut first = vec![NEVER; keys as usize];
-        let mut next = vec![NEVER; accesses.len()];
-        for (position, (&key, next)) in accesses.iter().zip(&mut next).enumerate().rev() {
-            *next = std::mem::replace(&mut first[key as usize], position as u32);
-        }
-        Some(Self { accesses, next, first })
+        // Found from the end and kept in that order: nothing is written twice.
+        let next = (0..accesses.len() as u32).rev().zip(accesses.iter().rev());
+        let from_end = next
+            .map(|(position, &key)| std::mem::replace(&mut first[key as usize], position))
+            .collect();
+        Some(Self { accesses, from_end, first })
+    }
+
+    /// Next uses of the accesses from position `start` on; it holds no more than there are.
+    #[inline(always)]
+    fn next_uses(&self, start: usize, count: usize) -> impl Iterator<Item = u32> + '_ {
+        let end = self.from_end.len() - start;
+        self.from_end[end - count..end].iter().rev().copied()
     }
 
     /// The stream itself.
@@ -69,7 +82,7 @@ impl Future {
     #[must_use]
     #[inline(always)]
     pub fn next_use(&self, position: usize) -> Option<u32> {
-        let next = self.next[position];
+        let next = self.from_end[self.from_end.len() - 1 - position];
         (next != NEVER).then_some(next)
     }
 }
@@ -91,6 +104,9 @@ pub struct Belady<const EVENTS: bool> {
     /// Residents by next use. A hit leaves the bit of the access itself behind: it lies before
     /// the cursor, where no search for the farthest use ends.
     residents: PositionSet,
+    /// Who was last filed at a position, by its low bits. The stream knows it too, but there the
+    /// farthest position is a cache miss; `filed` tells whether an entry is still true.
+    owners: Vec<Key>,
     /// Residents that are never used again, the first to leave.
     finished: Vec<Key>,
     len: u32,
@@ -106,6 +122,7 @@ impl<const EVENTS: bool> Belady<EVENTS> {
             upcoming: if EVENTS { future.first.clone() } else { Vec::new() },
             filed: vec![ABSENT; pool.keys as usize],
             residents: PositionSet::new(future.accesses.len()),
+            owners: vec![0; (8 * pool.keys as usize).next_power_of_two().min(OWNERS)],
             finished: Vec::with_capacity(pool.keys as usize),
             len: 0,
             capacity: pool.capacity,
@@ -118,9 +135,8 @@ impl<const EVENTS: bool> Belady<EVENTS> {
         if EVENTS {
             return self.upcoming[key as usize];
         }
-        let next = self.future.next[self.cursor];
         self.cursor += 1;
-        next
+        self.future.from_end[self.future.from_end.len() - self.cursor]
     }
 
     #[inline(always)]
@@ -131,7 +147,24 @@ impl<const EVENTS: bool> Belady<EVENTS> {
             self.finished.push(key);
         } else {
             self.residents.insert(next);
+            let index = self.owner_index(next);
+            self.owners[index] = key;
         }
+    }
+
+    #[inline(always)]
+    fn owner_index(&self, position: u32) -> usize {
+        position as usize & (self.owners.len() - 1)
+    }
+
+    /// The resident that is filed at a position.
+    #[inline(always)]
+    fn owner(&self, position: u32) -> Key {
+        let owner = self.owners[self.owner_index(position)];
+        if self.filed[owner as usize] == position {
+            return owner;
+        }
+        self.future.accesses[position as usize]
     }
 
     #[inline(always)]
@@ -144,7 +177,7 @@ impl<const EVENTS: bool> Belady<EVENTS> {
             if (position as usize) < self.cursor {
                 return None;
             }
-            let key = self.future.accesses[position as usize];
+            let key = self.owner(position);
             if room.may_evict(key) {
                 return Some(key);
             }
@@ -156,6 +189,7 @@ impl<const EVENTS: bool> Belady<EVENTS> {
 
 impl<const EVENTS: bool> Policy for Belady<EVENTS> {
     const OBSERVES: bool = EVENTS;
+    const READS_WEIGHTS: bool = false;
 
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
@@ -213,12 +247,12 @@ impl<const EVENTS: bool> Policy for Belady<EVENTS> {
     }
 
     fn begin_event(&mut self, event: &Event<'_>) {
-        for &key in event.keys {
-            debug_assert_eq!(self.future.accesses.get(self.cursor), Some(&key));
-            self.upcoming[key as usize] =
-                self.future.next.get(self.cursor).copied().unwrap_or(NEVER);
-            self.cursor += 1;
+        debug_assert!(self.future.accesses[self.cursor..].starts_with(event.keys));
+        let next_uses = self.future.next_uses(self.cursor, event.keys.len());
+        for (&key, next) in event.keys.iter().zip(next_uses) {
+            self.upcoming[key as usize] = next;
         }
+        self.cursor += event.keys.len();
     }
 
     fn validate(&self) -> Result<(), String> {
@@ -242,7 +276,7 @@ mod tests {
     #[test]
     fn textbook_string_has_nine_faults_at_three_frames() {
         let future = Arc::new(Future::new(TEXTBOOK.to_vec(), 8).unwrap());
-        assert_eq!(future.next[..4], [17, 4, 13, 8]);
+        assert_eq!(future.next_uses(0, 4).collect::<Vec<_>>(), [17, 4, 13, 8]);
         let mut belady = Belady::<false>::new(&PoolShape::flat(3, 8), future);
         assert_eq!(run_sequential(&mut belady, &TEXTBOOK), 9);
     }

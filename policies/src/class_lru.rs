@@ -139,6 +139,7 @@ fn decay(age: u64, half_life: f64) -> f64 {
 
 impl Policy for ClassLru {
     const OBSERVES: bool = true;
+    const READS_WEIGHTS: bool = false;
 
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {

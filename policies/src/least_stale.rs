@@ -84,6 +84,7 @@ impl LeastStale {
 
 impl Policy for LeastStale {
     const OBSERVES: bool = true;
+    const READS_WEIGHTS: bool = false;
 
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {

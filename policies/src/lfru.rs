@@ -121,6 +121,7 @@ impl Lfru {
 
 impl Policy for Lfru {
     const OBSERVES: bool = true;
+    const READS_WEIGHTS: bool = false;
 
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {

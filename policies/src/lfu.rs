@@ -165,7 +165,7 @@ impl Lfu {
     }
 
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<Key> {
+    pub(crate) fn victim<R: Room>(&self, room: &R) -> Option<Key> {
         let mut bucket = self.lowest;
         while bucket != NONE {
             let mut key = self.buckets[bucket as usize].oldest;

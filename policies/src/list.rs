@@ -54,10 +54,11 @@ impl Links {
     /// Puts an absent key at the front of `list`.
     #[inline(always)]
     pub fn push_front(&mut self, list: List, key: Key) {
-        let first = self.nodes[list.0 as usize].next;
-        self.nodes[key as usize] = Node { prev: list.0, next: first };
-        self.nodes[first as usize].prev = key;
-        self.nodes[list.0 as usize].next = key;
+        let nodes = &mut self.nodes[..];
+        let first = nodes[list.0 as usize].next;
+        nodes[key as usize] = Node { prev: list.0, next: first };
+        nodes[first as usize].prev = key;
+        nodes[list.0 as usize].next = key;
     }
 
     /// Puts an absent key right after `place` (towards the back); `place` is in a list.
@@ -72,27 +73,28 @@ impl Links {
     /// Takes a key out of the list that it is in.
     #[inline(always)]
     pub fn unlink(&mut self, key: Key) {
-        let Node { prev, next } = self.nodes[key as usize];
-        self.nodes[prev as usize].next = next;
-        self.nodes[next as usize].prev = prev;
-        self.nodes[key as usize].prev = ABSENT;
+        let nodes = &mut self.nodes[..];
+        let Node { prev, next } = nodes[key as usize];
+        nodes[prev as usize].next = next;
+        nodes[next as usize].prev = prev;
+        nodes[key as usize].prev = ABSENT;
     }
 
     /// Moves a key to the front of `list`, from whichever list it is in.
     #[inline(always)]
     pub fn move_to_front(&mut self, list: List, key: Key) {
-        let first = self.nodes[list.0 as usize].next;
+        let nodes = &mut self.nodes[..];
+        let first = nodes[list.0 as usize].next;
         if first == key {
             return;
         }
-        let Node { prev, next } = self.nodes[key as usize];
-        self.nodes[prev as usize].next = next;
-        self.nodes[next as usize].prev = prev;
-        // `first` may have been next to `key`, so the front is read again.
-        let first = self.nodes[list.0 as usize].next;
-        self.nodes[key as usize] = Node { prev: list.0, next: first };
-        self.nodes[first as usize].prev = key;
-        self.nodes[list.0 as usize].next = key;
+        // The key is not in front, so taking it out leaves the front where it is.
+        let Node { prev, next } = nodes[key as usize];
+        nodes[prev as usize].next = next;
+        nodes[next as usize].prev = prev;
+        nodes[key as usize] = Node { prev: list.0, next: first };
+        nodes[first as usize].prev = key;
+        nodes[list.0 as usize].next = key;
     }
 
     /// The key at the front (entered last).

@@ -90,6 +90,9 @@ pub trait Policy {
     /// [`begin_event`](Policy::begin_event). A constant, so the others pay nothing.
     const OBSERVES: bool = false;
 
+    /// Whether the policy reads [`Event::weights`]; who drives it need not gather them otherwise.
+    const READS_WEIGHTS: bool = Self::OBSERVES;
+
     /// Whether `key` is resident.
     fn contains(&self, key: Key) -> bool;
 

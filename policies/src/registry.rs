@@ -9,10 +9,11 @@ use thiserror::Error;
 use crate::AdmissionSpec;
 use crate::{
     Arc, Car, ClassLru, ClassLruConfig, Clock, Dali, DaliConfig, Fifo, FineMoe, FineMoeConfig,
-    HeatLru, HeatLruConfig, LeastStale, Lfru, LfruConfig, Lfu, LfuDecay, LfuDecayConfig, Lirs,
-    LirsConfig, Lru, LruK, LruKConfig, MoeInfinity, Mrs, MrsConfig, Mru, Policy, PoolShape, Random,
-    RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, Static, TdLogistic,
-    TdLogisticConfig, TdTable, TdTableConfig, TwoQ, TwoQConfig, params,
+    HeatLru, HeatLruConfig, LeCar, LeCarConfig, LeastStale, Lfru, LfruConfig, Lfu, LfuDecay,
+    LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, MoeInfinity, Mrs, MrsConfig, Mru,
+    Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
+    Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig, TwoQ, TwoQConfig, WTinyLfu,
+    WTinyLfuConfig, params,
 };
 
 /// What a policy needs beside the experts that each event asks for.
@@ -210,6 +211,8 @@ registry! {
     Lirs: lirs::Lirs(LirsConfig),
     S3Fifo: s3_fifo::S3Fifo(S3FifoConfig),
     Sieve: sieve::Sieve(NoConfig),
+    WTinyLfu: w_tinylfu::WTinyLfu(WTinyLfuConfig),
+    LeCar: lecar::LeCar(LeCarConfig),
     ClassLru: class_lru::ClassLru(ClassLruConfig),
     Lfru: lfru::Lfru(LfruConfig),
     LeastStale: least_stale::LeastStale(NoConfig),

@@ -1,7 +1,9 @@
 //! A queue of keys in a ring buffer, oldest first, for policies that never reorder on a hit.
 //!
 //! Taking a key out of turn leaves a hole that later passes skip; when holes have filled the
-//! buffer it is packed. Pushing and taking the oldest key stay O(1) amortised.
+//! buffer it is packed. Pushing and taking the oldest key stay O(1) amortised. No more of the
+//! buffer is used than the queue has needed so far, so that a small cache stays in a processor's
+//! first cache.
 
 use crate::Key;
 
@@ -11,18 +13,23 @@ const HOLE: Key = Key::MAX;
 #[derive(Debug, Clone)]
 pub struct Ring {
     buffer: Vec<Key>,
-    /// Absolute positions; the index is the position modulo the buffer's length.
-    oldest: u64,
-    newest: u64,
+    /// The part of the buffer in use, a power of two, less one.
+    mask: usize,
+    /// Absolute positions; the index is the position modulo the part in use.
+    oldest: usize,
+    newest: usize,
     len: u32,
 }
+
+/// The part of the buffer that is used at first.
+const FIRST: usize = 8;
 
 impl Ring {
     /// An empty queue for at most `keys` keys.
     #[must_use]
     pub fn new(keys: u32) -> Self {
-        let buffer = vec![HOLE; 2 * (keys as usize + 1).next_power_of_two()];
-        Self { buffer, oldest: 0, newest: 0, len: 0 }
+        let most = (2 * (keys as usize + 1).next_power_of_two()).max(FIRST);
+        Self { buffer: vec![HOLE; most], mask: FIRST - 1, oldest: 0, newest: 0, len: 0 }
     }
 
     /// Number of keys in the queue.
@@ -41,7 +48,7 @@ impl Ring {
     /// Appends a key that is not in the queue. Returns whether the buffer was packed for it.
     #[inline(always)]
     pub fn push(&mut self, key: Key) -> bool {
-        let full = self.newest - self.oldest == self.buffer.len() as u64;
+        let full = self.newest - self.oldest > self.mask;
         if full {
             self.pack();
         }
@@ -55,15 +62,17 @@ impl Ring {
     /// Takes the oldest key for which `wanted` holds; the others keep their places.
     #[inline(always)]
     pub fn take_oldest(&mut self, wanted: impl Fn(Key) -> bool) -> Option<Key> {
-        self.skip_holes();
-        let mut place = self.oldest;
-        while place < self.newest {
-            let key = self.buffer[self.index(place)];
-            if key != HOLE && wanted(key) {
-                self.take(place);
+        while self.oldest < self.newest {
+            let key = self.buffer[self.index(self.oldest)];
+            if key != HOLE {
+                if !wanted(key) {
+                    return self.take_behind(wanted);
+                }
+                self.oldest += 1;
+                self.len -= 1;
                 return Some(key);
             }
-            place += 1;
+            self.oldest += 1;
         }
         None
     }
@@ -76,7 +85,56 @@ impl Ring {
         wanted: impl Fn(Key) -> bool,
         mut second_chance: impl FnMut(Key) -> bool,
     ) -> Option<Key> {
-        self.skip_holes();
+        // As long as nothing is passed over the two ends move together: there is always room.
+        let (mask, buffer) = (self.mask, &mut self.buffer[..]);
+        let (mut oldest, mut newest) = (self.oldest, self.newest);
+        let taken = loop {
+            if oldest == newest {
+                break None;
+            }
+            let key = buffer[oldest & mask];
+            if key == HOLE {
+                oldest += 1;
+                continue;
+            }
+            if !wanted(key) {
+                (self.oldest, self.newest) = (oldest, newest);
+                return self.take_behind_after_second_chances(wanted, second_chance);
+            }
+            oldest += 1;
+            if !second_chance(key) {
+                self.len -= 1;
+                break Some(key);
+            }
+            buffer[newest & mask] = key;
+            newest += 1;
+        };
+        (self.oldest, self.newest) = (oldest, newest);
+        taken
+    }
+
+    /// [`take_oldest`](Self::take_oldest) where the oldest key is passed over.
+    #[inline(always)]
+    fn take_behind(&mut self, wanted: impl Fn(Key) -> bool) -> Option<Key> {
+        let mut place = self.oldest;
+        while place < self.newest {
+            let key = self.buffer[self.index(place)];
+            if key != HOLE && wanted(key) {
+                self.take(place);
+                return Some(key);
+            }
+            place += 1;
+        }
+        None
+    }
+
+    /// The hand where the oldest key is passed over.
+    #[inline(always)]
+    fn take_behind_after_second_chances(
+        &mut self,
+        wanted: impl Fn(Key) -> bool,
+        mut second_chance: impl FnMut(Key) -> bool,
+    ) -> Option<Key> {
         let mut place = self.oldest;
         while place < self.newest {
             let key = self.buffer[self.index(place)];
@@ -127,35 +185,33 @@ impl Ring {
     }
 
     #[inline(always)]
-    fn index(&self, place: u64) -> usize {
-        place as usize & (self.buffer.len() - 1)
+    fn index(&self, place: usize) -> usize {
+        place & self.mask
     }
 
-    /// Moves the old end past the holes behind it, so that none is looked at twice.
-    #[inline(always)]
-    fn skip_holes(&mut self) {
-        while self.oldest < self.newest && self.buffer[self.index(self.oldest)] == HOLE {
-            self.oldest += 1;
-        }
-    }
-
-    #[inline(always)]
-    fn take(&mut self, place: u64) {
+    fn take(&mut self, place: usize) {
         let index = self.index(place);
         self.buffer[index] = HOLE;
         self.len -= 1;
-        if place == self.oldest {
-            self.oldest += 1;
-        }
     }
 
-    /// Moves the keys together, keeping their order.
+    /// The part in use is full: moves the keys together, keeping their order, and takes a larger
+    /// part into use if few were holes.
     #[cold]
     fn pack(&mut self) {
-        let keys: Vec<Key> = self.iter().collect();
-        self.buffer.fill(HOLE);
-        self.buffer[..keys.len()].copy_from_slice(&keys);
-        (self.oldest, self.newest) = (0, keys.len() as u64);
+        let used = &mut self.buffer[..=self.mask];
+        used.rotate_left(self.oldest & self.mask);
+        let mut keys = 0;
+        for place in 0..used.len() {
+            if used[place] != HOLE {
+                used[keys] = used[place];
+                keys += 1;
+            }
+        }
+        (self.oldest, self.newest) = (0, keys);
+        if keys > self.mask / 4 * 3 && self.mask + 1 < self.buffer.len() {
+            self.mask = 2 * self.mask + 1;
+        }
     }
 }
 

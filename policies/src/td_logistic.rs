@@ -195,6 +195,7 @@ fn features(of_age: &Age, age: u32, shares: &[f64; 4], tau: f64) -> Vector {
 
 impl Policy for TdLogistic {
     const OBSERVES: bool = true;
+    const READS_WEIGHTS: bool = false;
 
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {

@@ -199,6 +199,7 @@ impl TdTable {
 
 impl Policy for TdTable {
     const OBSERVES: bool = true;
+    const READS_WEIGHTS: bool = false;
 
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {

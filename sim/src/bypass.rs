@@ -3,6 +3,7 @@
 use hotset_policies::{BypassBound, ExpertId};
 use hotset_traces::{Phase, Trace};
 
+use crate::timeline::{Asked, Timeline};
 use crate::{Counts, EventSink, Futures, Scope, Semantics, SimError, Steps, drive};
 
 /// The counts of MIN with bypass with these slots (one number a pool). What is not admitted is
@@ -13,7 +14,8 @@ pub(crate) fn replay_bypass<E: ExpertId + Default>(
     (scope, capacities): (Scope, &[u32]),
     semantics: Semantics,
     (phase, warmup): (Option<Phase>, Option<u64>),
-) -> Result<Counts, SimError> {
+    timelines: Vec<Timeline>,
+) -> Result<(Counts, Vec<Timeline>), SimError> {
     let pools = futures.of(scope)?;
     let mut sink = BypassCounter {
         pools: pools
@@ -29,13 +31,14 @@ pub(crate) fn replay_bypass<E: ExpertId + Default>(
         capacity: capacities.iter().sum(),
         tokens: 0,
         warmup,
+        timelines,
     };
     let wanted = |of: Phase| phase.is_none_or(|only| only == of);
     match semantics {
         Semantics::Event => drive(trace, ids, steps, wanted, &mut sink),
         Semantics::Sequential => drive(trace, ids, &Steps::of(trace, 1), wanted, &mut sink),
     }
-    Ok(sink.counts)
+    Ok((sink.counts, sink.timelines))
 }
 
 struct BypassCounter {
@@ -48,6 +51,7 @@ struct BypassCounter {
     capacity: u32,
     tokens: u64,
     warmup: Option<u64>,
+    timelines: Vec<Timeline>,
 }
 
 impl<E: ExpertId> EventSink<E> for BypassCounter {
@@ -61,12 +65,16 @@ impl<E: ExpertId> EventSink<E> for BypassCounter {
         self.phase = phase;
         self.tokens += u64::from(tokens);
         self.counts.bucket_mut(phase, self.steady).tokens += u64::from(tokens);
+        for timeline in &mut self.timelines {
+            timeline.begin_step(phase, self.steady, tokens);
+        }
     }
 
     fn event(&mut self, layer: usize, experts: &[E], _: &[f32]) {
         let pool = if self.pools.len() == 1 { 0 } else { layer };
         let events = if self.one_at_a_time { experts.len() } else { 1 };
         let bucket = self.counts.bucket_mut(self.phase, self.steady);
+        let mut copies = 0;
         for _ in 0..events {
             let served = self.pools[pool].event(experts.len() / events);
             bucket.accesses += (experts.len() / events) as u64;
@@ -75,8 +83,16 @@ impl<E: ExpertId> EventSink<E> for BypassCounter {
             bucket.unplaced += u64::from(served.misses - served.admitted);
             self.resident += served.admitted;
             self.resident -= served.evicted;
+            copies += served.misses;
+        }
+        for timeline in &mut self.timelines {
+            let (distinct, placements) = (experts.len() as u32, &[]);
+            timeline.demand(Asked { layer, distinct, copies, host: 0, prefetched: 0, placements });
+            timeline.finish_layer();
         }
     }
 
-    fn end_step(&mut self) {}
+    fn end_step(&mut self) {
+        self.timelines.iter_mut().for_each(Timeline::end_step);
+    }
 }

@@ -59,6 +59,14 @@ impl Compare {
             || self.policies.iter().any(|(_, policy)| policy.info().needs == Need::Training);
         self.train.or(trained.then_some(50.0))
     }
+
+    /// The trace's shape with the experts' size that was asked for.
+    pub(crate) fn shape(&self, trace: &Trace) -> Shape {
+        match self.expert_bytes {
+            Some(bytes) => trace.shape().with_expert_bytes(bytes),
+            None => trace.shape().clone(),
+        }
+    }
 }
 
 /// Told how the work goes; called from several threads.
@@ -144,10 +152,7 @@ pub(crate) fn run<K: Keeper>(
     };
     let phases = present_phases(trace, request.phase)?;
     request.policies.iter().try_for_each(|(_, policy)| check_columns(trace, policy))?;
-    let shape = match request.expert_bytes {
-        Some(bytes) => trace.shape().with_expert_bytes(bytes),
-        None => trace.shape().clone(),
-    };
+    let shape = request.shape(trace);
     let of_curve = CurveSetting {
         scope: Scope::Global,
         semantics: request.semantics,

@@ -119,6 +119,8 @@ pub struct Counts {
     /// `[phase][cold, steady]`.
     buckets: Vec<[Bucket; 2]>,
     layers: usize,
+    /// `[phase][layer]`: accesses and hits, where they are counted by layer.
+    by_layer: Vec<(u64, u64)>,
 }
 
 impl Counts {
@@ -126,7 +128,29 @@ impl Counts {
     #[must_use]
     pub fn new(layers: usize) -> Self {
         let pair = || [Bucket::new(layers), Bucket::new(layers)];
-        Self { buckets: Phase::ALL.iter().map(|_| pair()).collect(), layers }
+        let buckets = Phase::ALL.iter().map(|_| pair()).collect();
+        Self { buckets, layers, by_layer: Vec::new() }
+    }
+
+    /// Counts accesses and hits by layer too.
+    #[must_use]
+    pub(crate) fn with_layers(mut self) -> Self {
+        self.by_layer = vec![(0, 0); Phase::ALL.len() * self.layers];
+        self
+    }
+
+    /// Accesses and hits of one layer in one phase, zero where a replay does not count them (one
+    /// without timelines, prefetch and the like).
+    #[must_use]
+    pub fn layer(&self, phase: Phase, layer: usize) -> (u64, u64) {
+        self.by_layer.get(phase as usize * self.layers + layer).copied().unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(crate) fn add_layer(&mut self, phase: Phase, layer: usize, accesses: u32, hits: u32) {
+        let count = &mut self.by_layer[phase as usize * self.layers + layer];
+        count.0 += u64::from(accesses);
+        count.1 += u64::from(hits);
     }
 
     /// The counts of one phase and window.

@@ -56,7 +56,7 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
         Self {
             cache: cache.with_ordered_copies(),
             timelines,
-            counts: Counts::new(shape.layers().len()),
+            counts: Counts::new(shape.layers().len()).with_layers(),
             step: 0,
             phase: Phase::Decode,
             steady: false,
@@ -130,6 +130,7 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
         bucket.hits += u64::from(hits);
         bucket.demand_fetches[layer] += u64::from(copied);
         bucket.unplaced += u64::from(unplaced);
+        self.counts.add_layer(self.phase, layer, distinct, hits);
         for timeline in &mut self.timelines {
             if self.habits.prefill == Prefill::Streamed {
                 timeline.stream_layer(layer, distinct);
@@ -167,6 +168,30 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
             self.shown_weights.extend(weights.get(rank));
         }
         self.absent.len() as u32 - fetched
+    }
+
+    /// The host serves the whole event; the cache never hears of it.
+    #[cold]
+    fn leave_to_host(&mut self, layer: usize, host: u32) {
+        let bucket = self.bucket();
+        bucket.accesses += u64::from(host);
+        bucket.host_served += u64::from(host);
+        self.counts.add_layer(self.phase, layer, host, 0);
+        for timeline in &mut self.timelines {
+            let (distinct, placements) = (host, &[]);
+            timeline.demand(Asked { layer, distinct, copies: 0, host, prefetched: 0, placements });
+        }
+        self.finish_layer(layer);
+    }
+
+    #[inline(always)]
+    fn finish_layer(&mut self, layer: usize) {
+        if self.habits.predicted.is_some() {
+            self.prefetch(layer);
+        }
+        for timeline in &mut self.timelines {
+            timeline.finish_layer();
+        }
     }
 
     fn prefetch(&mut self, layer: usize) {
@@ -225,6 +250,9 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
             self.cache.demand_weighted(layer, experts, weights)
         } else {
             host = self.choose(layer, experts, weights);
+            if self.shown.is_empty() {
+                return self.leave_to_host(layer, host);
+            }
             self.cache.demand_weighted(layer, &self.shown, &self.shown_weights)
         };
         let mut asked = Asked::of(layer, &plan);
@@ -239,15 +267,11 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
         bucket.prefetches_wasted += u64::from(plan.wasted);
         bucket.host_served += u64::from(host);
         bucket.refetches += refetches(&mut self.overwritten, self.bases[layer], &plan);
+        self.counts.add_layer(self.phase, layer, asked.distinct, plan.hits);
         for timeline in &mut self.timelines {
             timeline.demand(asked);
         }
-        if self.habits.predicted.is_some() {
-            self.prefetch(layer);
-        }
-        for timeline in &mut self.timelines {
-            timeline.finish_layer();
-        }
+        self.finish_layer(layer);
         self.cache.release(layer);
     }
 

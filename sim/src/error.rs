@@ -97,6 +97,9 @@ pub enum SimError {
         /// The bound.
         policy: String,
     },
+    /// A replay in full is of one setting.
+    #[error("give one policy, one scope and one capacity; 'compare' takes several")]
+    OneSetting,
     /// One access at a time has no events to hang copies on.
     #[error("{what} needs event semantics")]
     EventsOnly {

@@ -65,7 +65,13 @@ impl<'a> Futures<'a> {
                 (vec![0; layers], shape.layers().iter().map(|layer| layer.experts).collect())
             }
         };
-        let mut streams = Streams { bases, pools: vec![Vec::new(); keys.len()] };
+        // Nearly right where all phases are wanted, so that the streams are not copied to grow.
+        let accesses = match self.phase {
+            None => self.trace.ids().len() / keys.len(),
+            Some(_) => 0,
+        };
+        let pools = keys.iter().map(|_| Vec::with_capacity(accesses)).collect();
+        let mut streams = Streams { bases, pools };
         let cached = |phase| phase != Phase::Prefill || self.prefill == Prefill::OnDemand;
         let wanted = |phase| self.phase.is_none_or(|only| only == phase) && cached(phase);
         match (self.trace.ids(), self.semantics) {

@@ -9,7 +9,7 @@ use hotset_policies::{
     Anyone, Belady, Bound, Event, ExpertCache, ExpertId, Future, Key, Policy, PolicySpec,
     PoolShape, Slots, Visitor,
 };
-use hotset_traces::{IdColumn, Phase, Shape, Trace};
+use hotset_traces::{IdColumn, Phase, Shape, Trace, WeightColumn};
 use serde::{Deserialize, Serialize};
 
 use crate::bypass::replay_bypass;
@@ -198,8 +198,8 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
                 (self.setting.scope(), &capacities),
                 self.setting.semantics,
                 (self.setting.phase, self.setting.warmup),
-            )
-            .map(|counts| (counts, Vec::new()));
+                self.timelines,
+            );
         }
         let futures = self.futures.of(self.setting.scope())?;
         let future = |pool: usize| -> Arc<Future> { Arc::clone(&futures[pool]) };
@@ -317,7 +317,10 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
             bucket.tokens += 1;
             bucket.accesses += ids.len() as u64;
             for (layer, part) in layers.iter().enumerate() {
-                let weights_at = P::OBSERVES.then_some((self.trace, start + part.ids.start));
+                let weights_at = P::READS_WEIGHTS
+                    .then(|| self.trace.weights())
+                    .flatten()
+                    .map(|weights| (weights, start + part.ids.start));
                 let misses = access_all(
                     &mut pools[part.pool],
                     &ids[part.ids.clone()],
@@ -353,13 +356,13 @@ fn access_all<P: Policy, E: ExpertId>(
     policy: &mut P,
     ids: &[E],
     (base, layer): (Key, u32),
-    weights_at: Option<(&Trace, usize)>,
+    weights_at: Option<(WeightColumn<'_>, usize)>,
 ) -> u64 {
     let mut misses = 0;
     for (rank, id) in ids.iter().enumerate() {
         let key = base + id.index();
-        if let Some((trace, start)) = weights_at {
-            let weight = trace.weights().map(|weights| weights.get(start + rank));
+        if P::OBSERVES {
+            let weight = weights_at.map(|(weights, start)| weights.get(start + rank));
             policy.begin_event(&Event { layer, keys: &[key], weights: weight.as_slice() });
         }
         if policy.contains(key) {
@@ -383,7 +386,7 @@ struct Counter<P> {
 }
 
 impl<P: Policy, E: ExpertId> EventSink<E> for Counter<P> {
-    const WEIGHTS: bool = P::OBSERVES;
+    const WEIGHTS: bool = P::READS_WEIGHTS;
 
     #[inline(always)]
     fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {

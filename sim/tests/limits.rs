@@ -43,7 +43,9 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         },
     );
     setting.prefill = Prefill::ALL[numbers.below(3) as usize];
-    if Prefill::borrowed(shape, &setting.slots).is_err() {
+    if info.name == "belady-bypass" {
+        setting.prefill = Prefill::OnDemand;
+    } else if Prefill::borrowed(shape, &setting.slots).is_err() {
         setting.prefill = Prefill::Bypass;
     }
     if !bound {
@@ -115,7 +117,7 @@ fn prices(trace: &Trace, case: &Case, link: &Link, model: &TimeModel) -> Vec<Pri
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 3000,
+        cases: 2000,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

@@ -1,8 +1,9 @@
 //! The timeline against the recorded live runs, from link measurements alone.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::Path;
 
-use hotset_cost_models::{FitLabel, fit_links};
+use hotset_cost_models::{FitLabel, find_machine, fit_links};
 use hotset_sim::{LiveReport, verify_live};
 use hotset_traces::testing::shared;
 
@@ -54,4 +55,78 @@ fn token_times_follow_the_recorded_ones() {
         assert!(row.token_error_p99 < 0.1, "{row:?}");
         assert!(row.p99_error < 0.025, "{row:?}");
     }
+}
+
+const HEADER: &str = "trace,link,expert_bytes,dense_bytes_per_layer,slots,experts,prefetch,tokens,\
+                      warmup_tokens,misses_per_token,prefetches_per_token,gpu_ms_per_token,\
+                      wall_ms_per_token\n";
+const POINT: &str = "t,host,1048576,4096,2,4,none,2,1,1.0000,0.0000,0.1,0.1\n";
+
+/// Two tokens of one layer with top-1, as NumPy writes it.
+fn npy(ids: &[u8]) -> Vec<u8> {
+    let mut text =
+        format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, 1, 1), }}", ids.len());
+    text.push_str(&" ".repeat(63 - (10 + text.len()) % 64));
+    text.push('\n');
+    let length = (text.len() as u16).to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], text.as_bytes(), ids].concat()
+}
+
+fn told(folder: &Path, points: &str) -> String {
+    fs::write(folder.join("points.csv"), points).unwrap();
+    let machine = find_machine("h200").unwrap();
+    verify_live(&folder.join("points.csv"), &machine, folder).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_wrong_with_live_points_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let point = |from: &str, to: &str| format!("{HEADER}{}", POINT.replacen(from, to, 1));
+    let machine = find_machine("h200").unwrap();
+    let nowhere = verify_live(&folder.join("points.csv"), &machine, folder);
+    assert!(nowhere.unwrap_err().to_string().starts_with("cannot read "));
+    assert!(told(folder, HEADER).contains("line 1: has no rows"));
+    let without = format!("{}{POINT}", HEADER.replace("slots", "places"));
+    assert!(told(folder, &without).ends_with("there is no column 'slots'"));
+    for (from, to, says) in [
+        (",2,4,", ",many,4,", "line 2: column slots: 'many' is not valid"),
+        ("host", "moon", "line 2: link 'moon' is neither host nor peer"),
+        ("none", "psychic", "line 2: prefetch 'psychic' is neither none nor ahead"),
+        (",2,1,", ",2,2,", "line 2: 2 warm-up tokens of 2 leave none"),
+        (",0.1\n", ",0\n", "line 2: wall_ms_per_token is 0"),
+        ("1048576", "0", "line 2: expert_bytes is 0"),
+        (",0.1\n", "\n", "line: 2"),
+        ("t,", "t,", "t_2.npy"),
+    ] {
+        let told = told(folder, &point(from, to));
+        assert!(told.contains(says), "{told}");
+    }
+    fs::write(folder.join("t_2.npy"), npy(&[0, 1, 2])).unwrap();
+    assert!(told(folder, &point("", "")).contains("3 tokens, the point has 2"));
+    fs::write(folder.join("t_2.npy"), npy(&[0, 1])).unwrap();
+    assert!(told(folder, &point("", "")).contains("t_1048576_host_2_none.csv"));
+    fs::create_dir(folder.join("points")).unwrap();
+    let tokens = |text: &str| {
+        let path = folder.join("points/t_1048576_host_2_none.csv");
+        fs::write(path, format!("token,ms_gpu,ms_wall,misses,prefetches\n{text}")).unwrap();
+    };
+    tokens("0,1,1,1,0\n");
+    assert!(told(folder, &point("", "")).contains("1 tokens, the point has 2"));
+    tokens("0,1,1,1,0\n2,1,1,1,0\n");
+    assert!(told(folder, &point("", "")).contains("line 3: token 2, expected 1"));
+    tokens("0,1,1,1,0\n1,1,0.1,1,0\n");
+    assert!(told(folder, &point("none", "ahead")).contains("t_2.ahead.npy"));
+    let points = folder.join("points");
+    fs::copy(points.join("t_1048576_host_2_none.csv"), points.join("t_1048576_host_9_none.csv"))
+        .unwrap();
+    assert!(told(folder, &point(",2,4,", ",9,4,")).contains("9 slots for 4 experts"));
+
+    fs::write(folder.join("points.csv"), point("", "")).unwrap();
+    let report = verify_live(&folder.join("points.csv"), &machine, folder).unwrap();
+    assert!(report.counts_exact, "both tokens miss once");
+    let mut bare = machine.clone();
+    bare.hbm = None;
+    let told = verify_live(&folder.join("points.csv"), &bare, folder).unwrap_err().to_string();
+    assert!(told.contains("'h200' has no hbm"), "{told}");
 }

@@ -1,8 +1,10 @@
 //! One file a command.
 
 pub mod compare;
+pub mod conform;
 pub mod link;
 pub mod policies;
+pub mod sweep;
 pub mod trace;
 
 use std::path::Path;
@@ -17,4 +19,26 @@ fn open(path: Option<&Path>) -> Result<Trace, Fault> {
         Some(path) => Trace::open(path)?,
         None => hotset::traces::bundled()?,
     })
+}
+
+/// The same for commands whose trace comes before another file: the bundled one has a name.
+fn open_named(path: &Path) -> Result<Trace, Fault> {
+    let bundled = path == Path::new("bundled") && !path.exists();
+    open((!bundled).then_some(path))
+}
+
+/// Breaks a text into lines that leave the table within 80 columns.
+fn wrap(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.len() + 1 + word.len() <= 50 => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
 }

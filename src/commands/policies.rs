@@ -1,16 +1,22 @@
 //! `hotset policies [NAME]`.
 
-use hotset::policies::{Need, POLICIES, PolicyInfo, PolicySpec};
+use hotset::policies::{
+    ADMISSIONS, AdmissionInfo, Need, POLICIES, Parameter, PolicyInfo, PolicySpec,
+};
 use hotset::reports::{Column, Output, Sheet};
 
 use crate::cli::PoliciesArgs;
+use crate::commands::wrap;
 use crate::fault::{Fault, Verdict};
 use crate::output;
 
 /// Lists the policies, or defines one.
 pub fn run(args: &PoliciesArgs) -> Result<Verdict, Fault> {
     let output = match &args.name {
-        Some(name) => one(name.parse::<PolicySpec>()?.info())?,
+        Some(name) => match ADMISSIONS.iter().find(|info| info.name == name.trim()) {
+            Some(info) => admission(info)?,
+            None => one(name.parse::<PolicySpec>()?.info())?,
+        },
         None => list()?,
     };
     output::give(&output, &args.output)?;
@@ -39,8 +45,25 @@ fn list() -> Result<Output, Fault> {
         .iter()
         .map(|info| vec![info.name.into(), info.summary.into(), needs(info).into()])
         .collect();
-    sheet.note = "'hotset policies NAME' gives definition, parameters and source".to_owned();
+    let admissions: Vec<&str> = ADMISSIONS.iter().map(|info| info.name).collect();
+    sheet.note = format!(
+        "'hotset policies NAME' gives definition, parameters and source\n\
+         admission in front of any (--admit, or lru+NAME): {}",
+        admissions.join(" ")
+    );
     Ok(Output::new(&POLICIES, vec![sheet])?)
+}
+
+fn admission(info: &AdmissionInfo) -> Result<Output, Fault> {
+    let facts = vec![
+        ("admission", info.name.into()),
+        ("what it does", info.summary.into()),
+        ("definition", wrap(info.definition).into()),
+        ("source", wrap(info.source).into()),
+    ];
+    let mut sheets = vec![Sheet::facts("", facts)];
+    sheets.extend(parameters(info.parameters));
+    Ok(Output::new(info, sheets)?)
 }
 
 fn one(info: &PolicyInfo) -> Result<Output, Fault> {
@@ -52,40 +75,28 @@ fn one(info: &PolicyInfo) -> Result<Output, Fault> {
         ("needs", needs(info).into()),
     ];
     let mut sheets = vec![Sheet::facts("", facts)];
-    if !info.parameters.is_empty() {
-        let mut sheet = Sheet::new(
-            "",
-            vec![
-                Column::left("parameter", "parameter"),
-                Column::left("default", "default"),
-                Column::left("meaning", "meaning"),
-            ],
-        );
-        sheet.rows = info
-            .parameters
-            .iter()
-            .map(|parameter| {
-                let meaning = wrap(parameter.meaning);
-                vec![parameter.name.into(), parameter.default.into(), meaning.into()]
-            })
-            .collect();
-        sheets.push(sheet);
-    }
+    sheets.extend(parameters(info.parameters));
     Ok(Output::new(info, sheets)?)
 }
 
-/// Breaks a text into lines that leave the table within 80 columns.
-fn wrap(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + 1 + word.len() <= 50 => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
+fn parameters(parameters: &[Parameter]) -> Option<Sheet> {
+    if parameters.is_empty() {
+        return None;
     }
-    lines.join("\n")
+    let mut sheet = Sheet::new(
+        "",
+        vec![
+            Column::left("parameter", "parameter"),
+            Column::left("default", "default"),
+            Column::left("meaning", "meaning"),
+        ],
+    );
+    sheet.rows = parameters
+        .iter()
+        .map(|parameter| {
+            let meaning = wrap(parameter.meaning);
+            vec![parameter.name.into(), parameter.default.into(), meaning.into()]
+        })
+        .collect();
+    Some(sheet)
 }

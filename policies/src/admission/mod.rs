@@ -106,6 +106,7 @@ impl<A: Admission, R: Room> Room for Gate<'_, A, R> {
 
 impl<P: Policy, A: Admission> Policy for Admitted<P, A> {
     const OBSERVES: bool = true;
+    const READS_WEIGHTS: bool = P::READS_WEIGHTS;
 
     fn contains(&self, key: Key) -> bool {
         self.policy.contains(key)

@@ -29,8 +29,8 @@ impl ExpertId for u32 {
 
 /// Largest number of experts and of slots: the two top bits of a slot word are flags.
 pub(crate) const LIMIT: u32 = (1 << 30) - 1;
-/// The slot word of an absent expert.
-pub(super) const ABSENT: u32 = u32::MAX;
+/// The slot word of an absent expert: no flag, and a slot that no pool has.
+pub(super) const ABSENT: u32 = LIMIT;
 /// The copy into the slot has not completed.
 pub(super) const PENDING: u32 = 1 << 31;
 /// Brought in by a prefetch and not asked for since.
@@ -54,7 +54,7 @@ impl Entry {
 
     #[inline(always)]
     pub fn is_pending(self) -> bool {
-        self.is_resident() && self.word & PENDING != 0
+        self.word & PENDING != 0
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! [`ExpertCache`]: demands and prefetches.
 
-use super::entry::{Entry, ExpertId, LIMIT, PENDING, PREFETCHED};
+use super::entry::{ABSENT, Entry, ExpertId, LIMIT, PENDING, PREFETCHED};
 use super::plan::NOBODY;
 use super::room::PoolRoom;
 use super::{Action, CacheError, Placement, Plan};
@@ -83,7 +83,8 @@ pub struct ExpertCache<P> {
     placements: Box<[Placement]>,
     missing: Box<[u32]>,
     dropped: Vec<Key>,
-    event_keys: Vec<Key>,
+    /// The latest event's distinct keys, for policies that observe events.
+    event_keys: Box<[Key]>,
     event_weights: Vec<f32>,
 }
 
@@ -121,9 +122,9 @@ impl<P: Policy> ExpertCache<P> {
             open: Vec::with_capacity(experts.len()),
             placements: vec![Placement::NONE; widest + 1].into_boxed_slice(),
             fetched: PENDING,
-            missing: vec![0; (widest + 1).max(4)].into_boxed_slice(),
+            missing: vec![0; (widest + 1).max(NETWORK)].into_boxed_slice(),
             dropped: Vec::with_capacity(widest),
-            event_keys: Vec::with_capacity(widest),
+            event_keys: vec![0; widest].into_boxed_slice(),
             event_weights: Vec::with_capacity(widest),
             bases,
         })
@@ -220,10 +221,8 @@ impl<P: Policy> ExpertCache<P> {
     ) -> Plan<'_> {
         let overflow = experts.len() > self.pools[self.pool_of(layer)].capacity as usize
             && self.count_distinct(layer, experts) > self.pools[self.pool_of(layer)].capacity;
-        if P::OBSERVES {
-            self.observe(layer, experts, weights);
-        }
         let now = self.begin_event();
+        let distinct = if P::OBSERVES { self.observe(layer, experts, weights) } else { 0 };
         self.open_event(layer);
         let floor = self.floor();
 
@@ -233,14 +232,21 @@ impl<P: Policy> ExpertCache<P> {
         } else {
             (&mut self.pools[layer], base, end)
         };
+        let offset = base - pool_base;
         self.dropped.clear();
-        let asked = touch_hits(
-            &mut pool.policy,
-            &mut self.entries[base as usize..end as usize],
-            experts,
-            (now, base - pool_base),
-            (&mut self.placements, &mut self.missing),
-        );
+        let entries = &mut self.entries[base as usize..end as usize];
+        let lists = (&mut self.placements[..], &mut self.missing[..]);
+        let mut asked = if P::OBSERVES {
+            look_up::<true, _>(entries, &self.event_keys[..distinct], (now, offset), lists)
+        } else {
+            look_up::<false, _>(entries, experts, (now, 0), lists)
+        };
+        if asked.flags > LIMIT {
+            asked.settle_flags(entries, &mut self.placements);
+        }
+        for placement in &self.placements[..asked.resident] {
+            pool.policy.hit(offset + placement.expert);
+        }
         sort_ascending(&mut self.missing, asked.misses);
         let missing = &self.missing[..asked.misses];
         let placements = &mut self.placements[..asked.resident + asked.misses];
@@ -254,7 +260,7 @@ impl<P: Policy> ExpertCache<P> {
                 pool,
                 &mut self.entries[pool_base as usize..pool_end as usize],
                 missing,
-                (pool_base, base - pool_base, floor, self.fetched),
+                (pool_base, offset, floor, self.fetched),
                 &mut placements[asked.resident..],
                 &mut self.dropped,
             )
@@ -431,29 +437,35 @@ impl<P: Policy> ExpertCache<P> {
         distinct
     }
 
-    /// Tells an observing policy of the event before its hits and misses.
-    fn observe<E: ExpertId>(&mut self, layer: usize, experts: &[E], weights: &[f32]) {
-        let offset = if self.global { self.bases[layer] } else { 0 };
-        self.event_keys.clear();
+    /// Marks and lists an event's distinct experts and tells an observing policy of them, before
+    /// their hits and misses. Returns how many they are.
+    #[inline(always)]
+    fn observe<E: ExpertId>(&mut self, layer: usize, experts: &[E], weights: &[f32]) -> usize {
+        let (base, end) = (self.bases[layer], self.bases[layer + 1]);
+        let offset = if self.global { base } else { 0 };
+        let entries = &mut self.entries[base as usize..end as usize];
+        let mut distinct = 0;
         self.event_weights.clear();
         for (position, expert) in experts.iter().enumerate() {
-            let key = offset + expert.index();
-            let weight = weights.get(position).copied();
-            if let Some(known) = self.event_keys.iter().position(|&other| other == key) {
-                if let Some(weight) = weight {
-                    self.event_weights[known] += weight;
-                }
-            } else {
-                self.event_keys.push(key);
+            let (expert, weight) = (expert.index(), weights.get(position).copied());
+            let key = offset + expert;
+            if std::mem::replace(&mut entries[expert as usize].stamp, self.now) != self.now {
+                self.event_keys[distinct] = key;
                 self.event_weights.extend(weight);
+                distinct += 1;
+            } else if let Some(weight) = weight
+                && let Some(known) = self.event_keys.iter().position(|&other| other == key)
+            {
+                self.event_weights[known] += weight;
             }
         }
         let pool = self.pool_of(layer);
         self.pools[pool].policy.begin_event(&Event {
             layer: if self.global { layer as u32 } else { 0 },
-            keys: &self.event_keys,
+            keys: &self.event_keys[..distinct],
             weights: &self.event_weights,
         });
+        distinct
     }
 }
 
@@ -462,53 +474,64 @@ impl<P: Policy> ExpertCache<P> {
 struct Asked {
     resident: usize,
     misses: usize,
+    /// All words together, so that one look tells whether any flag was set.
+    flags: u32,
     pending: u32,
     prefetch_hits: u32,
 }
 
-/// Marks an event's experts as needed by it, touches and places the residents in rank order, and
-/// lists the absent ones. (A function of its own with separate borrows: the tables' addresses
-/// then stay in registers over the loop.)
-#[inline(always)]
-fn touch_hits<P: Policy, E: ExpertId>(
-    policy: &mut P,
-    entries: &mut [Entry],
-    experts: &[E],
-    (now, offset): (u32, Key),
-    (placements, missing): (&mut [Placement], &mut [u32]),
-) -> Asked {
-    let mut asked = Asked::default();
-    for expert in experts {
-        let expert = expert.index();
-        let entry = &mut entries[expert as usize];
-        if entry.stamp == now {
-            continue;
-        }
-        entry.stamp = now;
-        // Both lists are written, only one grows: whether an expert is resident is what a
-        // processor cannot guess, and policies that ignore hits then need no branch for it.
-        let resident = entry.is_resident();
-        let mut action = Action::Hit;
-        if resident & (entry.word > LIMIT) {
-            if entry.word & PENDING != 0 {
-                action = Action::Pending;
-                asked.pending += 1;
-            } else {
-                action = Action::PrefetchHit;
-                asked.prefetch_hits += 1;
+impl Asked {
+    /// Some residents are in flight or were prefetched: takes the flags out of the placements.
+    fn settle_flags(&mut self, entries: &mut [Entry], placements: &mut [Placement]) {
+        for placement in &mut placements[..self.resident] {
+            let word = placement.slot;
+            placement.slot = word & LIMIT;
+            if word & PENDING != 0 {
+                placement.action = Action::Pending;
+                self.pending += 1;
+            } else if word & PREFETCHED != 0 {
+                placement.action = Action::PrefetchHit;
+                self.prefetch_hits += 1;
             }
-            entry.word &= !PREFETCHED;
-        }
-        placements[asked.resident] =
-            Placement { expert, slot: entry.slot(), evicted: NOBODY, action };
-        missing[asked.misses] = expert;
-        asked.resident += usize::from(resident);
-        asked.misses += usize::from(!resident);
-        if resident {
-            policy.hit(offset + expert);
+            entries[placement.expert as usize].word &= !PREFETCHED;
         }
     }
-    asked
+}
+
+/// Marks an event's experts as needed by it, places the residents in rank order, with whatever
+/// flags their words have, and lists the absent ones. `MARKED`: they are marked and distinct
+/// already, and their ids begin at `first`.
+///
+/// Whether an expert is resident is what a processor cannot guess, so nothing here branches on it:
+/// both lists are written and only one grows. (A function of its own with separate borrows: the
+/// tables' addresses then stay in registers over the loop.)
+#[inline(always)]
+fn look_up<const MARKED: bool, E: ExpertId>(
+    entries: &mut [Entry],
+    experts: &[E],
+    (now, first): (u32, Key),
+    (placements, missing): (&mut [Placement], &mut [u32]),
+) -> Asked {
+    let (mut resident, mut misses, mut flags) = (0, 0, 0);
+    for expert in experts {
+        let expert = expert.index() - if MARKED { first } else { 0 };
+        let entry = &mut entries[expert as usize];
+        if !MARKED {
+            if entry.stamp == now {
+                continue;
+            }
+            entry.stamp = now;
+        }
+        let word = entry.word;
+        let here = word != ABSENT;
+        placements[resident] =
+            Placement { expert, slot: word, evicted: NOBODY, action: Action::Hit };
+        missing[misses] = expert;
+        resident += usize::from(here);
+        misses += usize::from(!here);
+        flags |= word;
+    }
+    Asked { resident, misses, flags, ..Asked::default() }
 }
 
 /// Admits the missing experts one after another and places them. Returns how many found no slot
@@ -541,12 +564,15 @@ fn admit_missing<P: Policy>(
     (unplaced, wasted)
 }
 
+/// Up to this many misses are sorted by a network.
+const NETWORK: usize = 4;
+
 /// An event has a handful of misses: up to four go through a sorting network, which has no
 /// branches to guess wrong, a few more through insertion.
 #[inline(always)]
 fn sort_ascending(buffer: &mut [u32], count: usize) {
-    if count <= 4
-        && let Some(four) = buffer.first_chunk_mut::<4>()
+    if count <= NETWORK
+        && let Some(four) = buffer.first_chunk_mut::<NETWORK>()
     {
         for (place, id) in four.iter_mut().enumerate() {
             *id = if place < count { *id } else { u32::MAX };

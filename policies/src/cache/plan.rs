@@ -4,6 +4,7 @@ use crate::Key;
 
 /// What the engine has to do for one expert of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)] // A placement has no padding then, and takes few stores.
 pub enum Action {
     /// Resident: use the slot.
     Hit,
@@ -20,6 +21,7 @@ pub enum Action {
 
 /// Where one distinct expert of an event goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)] // What a hit does not vary stands together at the end.
 pub struct Placement {
     /// The expert's id within its layer.
     pub expert: u32,

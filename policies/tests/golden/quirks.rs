@@ -281,3 +281,122 @@ impl Lirs {
         }
     }
 }
+
+/// W-TinyLFU whose window grows until the cache is full and only then fills the main cache, protected
+/// segment included; which counts hits in the main cache, admissions and each key that is judged, but
+/// not hits in the window; which halves after 32 hits a slot of the main cache; and whose filter is made
+/// for as many keys as the main cache holds, though it counts all that ever came.
+#[derive(Default)]
+pub struct WTinyLfu {
+    window: Order,
+    main: [Order; 2],
+    longest: [usize; 2],
+    filter: Filter,
+    main_hits: usize,
+    most_main: usize,
+    slots: usize,
+}
+
+impl WTinyLfu {
+    pub fn new(slots: u32) -> Self {
+        let slots = slots as usize;
+        let most_main = slots - slots / 100;
+        Self {
+            longest: [most_main / 5, most_main * 4 / 5],
+            filter: Filter::new(most_main),
+            most_main,
+            slots,
+            ..Self::default()
+        }
+    }
+
+    pub fn get(&mut self, key: Key) -> bool {
+        if self.window.remove(key) {
+            self.window.push(key);
+            return true;
+        }
+        if self.main.iter_mut().any(|segment| segment.remove(key)) {
+            self.main[1].push(key);
+            if self.main[1].len() > self.longest[1] {
+                let cooled = self.main[1].pop();
+                self.main[0].push(cooled);
+                while self.main[0].len() > self.longest[0] {
+                    self.main[0].pop();
+                }
+            }
+            self.filter.add(key);
+            self.main_hits += 1;
+            if self.main_hits == 32 * self.most_main {
+                self.main_hits = 0;
+                self.filter.counters.iter_mut().for_each(|count| *count /= 2);
+            }
+            return true;
+        }
+        while self.window.len() + self.in_main() == self.slots {
+            self.judge();
+        }
+        self.window.push(key);
+        self.filter.add(key);
+        false
+    }
+
+    fn in_main(&self) -> usize {
+        self.main[0].len() + self.main[1].len()
+    }
+
+    fn judge(&mut self) {
+        let candidate = self.window.pop();
+        if self.in_main() == self.most_main {
+            let lowest = usize::from(self.main[0].len() == 0);
+            let victim = self.main[lowest].oldest().unwrap();
+            if self.filter.estimate(candidate) > self.filter.estimate(victim) {
+                self.main[lowest].pop();
+                self.enter_main(candidate);
+            }
+        } else {
+            self.enter_main(candidate);
+        }
+        self.filter.add(candidate);
+    }
+
+    fn enter_main(&mut self, key: Key) {
+        let to = (0..2).find(|&at| self.main[at].len() < self.longest[at]).unwrap_or(0);
+        self.main[to].push(key);
+    }
+}
+
+/// A counting Bloom filter, 0.1% wrong when as full as it was made for; of a key's counters only the
+/// smallest are raised. The hash is another than libCacheSim's, so single counts are too.
+#[derive(Default)]
+struct Filter {
+    counters: Vec<u32>,
+}
+
+impl Filter {
+    fn new(keys: usize) -> Self {
+        let bits_a_key = -(0.001f64.ln()) / std::f64::consts::LN_2.powi(2);
+        Self { counters: vec![0; (keys as f64 * bits_a_key) as usize] }
+    }
+
+    fn places(&self, key: Key) -> [usize; 10] {
+        let mut hash = u64::from(key) + 1;
+        std::array::from_fn(|_| {
+            // SplitMix64.
+            hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) % self.counters.len() as u64) as usize
+        })
+    }
+
+    fn estimate(&self, key: Key) -> u32 {
+        self.places(key).map(|place| self.counters[place]).into_iter().min().unwrap()
+    }
+
+    fn add(&mut self, key: Key) {
+        let smallest = self.estimate(key);
+        for place in self.places(key) {
+            self.counters[place] = self.counters[place].max(smallest + 1);
+        }
+    }
+}
