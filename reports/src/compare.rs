@@ -51,7 +51,7 @@ moved, MiB: experts and MiB copied a token; links: serial ms a token, which is
 without overlap; x Belady: misses over those of Belady's MIN at the same size.
 Definitions: docs/metrics.md";
 
-fn headline(report: &Report) -> String {
+pub(crate) fn headline(report: &Report) -> String {
     let trace = &report.trace;
     format!(
         "{}: {} layers x {} experts, top-{}, {} tokens in {} sequences\ndigest {}",
@@ -128,7 +128,7 @@ fn cells(report: &Report, row: &Row) -> Vec<Cell> {
     cells
 }
 
-fn flat(report: &Report) -> Sheet {
+pub(crate) fn flat(report: &Report) -> Sheet {
     let names = [
         "policy",
         "scope",

@@ -7,6 +7,7 @@ mod compare;
 mod csv_export;
 mod markdown;
 mod sheet;
+mod sweep;
 mod terminal;
 
 use serde::Serialize;
@@ -14,6 +15,7 @@ use thiserror::Error;
 
 pub use compare::comparison;
 pub use sheet::{Cell, Column, Sheet};
+pub use sweep::sweep;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ pub mod compare;
 pub mod conform;
 pub mod link;
 pub mod policies;
+pub mod sweep;
 pub mod trace;
 
 use std::path::Path;
