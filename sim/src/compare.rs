@@ -354,7 +354,10 @@ fn is_lru(policy: &PolicySpec) -> bool {
 }
 
 /// Refuses a policy whose column the trace lacks, saying who gives it.
-fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
+///
+/// # Errors
+/// [`SimError::MissingColumn`].
+pub fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
     if policy.info().needs != Need::Weights || trace.weights().is_some() {
         return Ok(());
     }

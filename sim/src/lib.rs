@@ -35,7 +35,7 @@ mod verify_live;
 
 pub use adaptive::AdaptiveSplit;
 pub use capacity::{Capacity, Scope, even_split};
-pub use compare::{Compare, Progress, compare};
+pub use compare::{Compare, Progress, check_columns, compare};
 pub use compose::{Arrival, Composition};
 pub use counts::{Bucket, Counts, Window};
 pub use curve::{CurveSetting, LruCurve};
