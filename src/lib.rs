@@ -1,1 +1,11 @@
 //! hotset: replay MoE router traces through a real expert cache and price every miss.
+//!
+//! The library is a facade. [`policies`] is what an engine links: [`policies::ExpertCache`] and
+//! the policies behind it. [`traces`] reads and writes recorded routing, [`cost_models`] knows
+//! links and formats, [`sim`] replays, [`reports`] renders.
+
+pub use hotset_cost_models as cost_models;
+pub use hotset_policies as policies;
+pub use hotset_reports as reports;
+pub use hotset_sim as sim;
+pub use hotset_traces as traces;

@@ -1,2 +1,36 @@
-//! The `hotset` command line.
-fn main() {}
+//! The `hotset` command line: parse, run, print or export.
+
+mod cli;
+mod commands;
+mod fault;
+mod interrupt;
+mod output;
+mod parse;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command, TraceCommand};
+use fault::{Fault, Verdict};
+
+fn main() -> ExitCode {
+    interrupt::install();
+    match run(Cli::parse()) {
+        Ok(Verdict::Passed) => ExitCode::SUCCESS,
+        Ok(Verdict::Failed) => ExitCode::from(1),
+        Err(fault) => fault.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<Verdict, Fault> {
+    match cli.command {
+        Command::Compare(args) => commands::compare::run(&args),
+        Command::Trace(TraceCommand::Import(args)) => commands::trace::import(&args),
+        Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args),
+        Command::Trace(TraceCommand::Validate(args)) => commands::trace::validate(&args),
+        Command::Link(args) => commands::link::run(&args),
+        Command::Policies(args) => commands::policies::run(&args),
+    }
+}

@@ -1,1 +1,30 @@
 //! What moving an expert costs.
+//!
+//! A [`Link`] turns bytes into integer picoseconds, a [`MachineProfile`] adds what the accelerator's own memory and
+//! contention cost, [`ExpertShape`] turns a model's dimensions into bytes, and [`price`] puts them together.
+//! Nothing here knows about caches or traces. Floating point appears when a profile is loaded or fitted and in
+//! expectations; every cost that a simulator asks for is integer arithmetic, so that any machine prints the same digits.
+
+pub mod builtin;
+pub mod contention;
+pub mod curve;
+pub mod error;
+pub mod fit;
+pub mod format;
+pub mod link;
+pub mod machine;
+pub mod picos;
+pub mod price;
+mod profile;
+
+pub use builtin::{builtin_links, builtin_machines, find_link, find_machine};
+pub use contention::{Contention, HostContention};
+pub use curve::BurstCurve;
+pub use error::{ProfileError, UnknownLink, UnknownMachine};
+pub use fit::benchbw::import_benchbw;
+pub use fit::{FitError, FitLabel, FittedProfile, Residual, fit_links};
+pub use format::{ExpertShape, WeightFormat};
+pub use link::{HostKernel, Link, LinkKind, Submission, TransferCost};
+pub use machine::{HbmModel, MachineProfile};
+pub use picos::{MIB, Picos};
+pub use price::{StepTimes, TokenShape};

@@ -55,6 +55,23 @@ impl Future {
     pub fn accesses(&self) -> &[Key] {
         &self.accesses
     }
+
+    /// Number of keys that the stream may name.
+    #[must_use]
+    pub fn keys(&self) -> u32 {
+        self.first.len() as u32
+    }
+
+    /// Where the key of the access at `position` is accessed next.
+    ///
+    /// # Panics
+    /// If the stream has no such position.
+    #[must_use]
+    #[inline(always)]
+    pub fn next_use(&self, position: usize) -> Option<u32> {
+        let next = self.next[position];
+        (next != NEVER).then_some(next)
+    }
 }
 
 /// The offline optimum under forced admission.
@@ -71,6 +88,8 @@ pub struct Belady<const EVENTS: bool> {
     upcoming: Vec<u32>,
     /// The position under which a resident key is filed, else `ABSENT`.
     filed: Vec<u32>,
+    /// Residents by next use. A hit leaves the bit of the access itself behind: it lies before
+    /// the cursor, where no search for the farthest use ends.
     residents: PositionSet,
     /// Residents that are never used again, the first to leave.
     finished: Vec<Key>,
@@ -122,6 +141,9 @@ impl<const EVENTS: bool> Belady<EVENTS> {
         }
         let mut farthest = self.residents.max();
         while let Some(position) = farthest {
+            if (position as usize) < self.cursor {
+                return None;
+            }
             let key = self.future.accesses[position as usize];
             if room.may_evict(key) {
                 return Some(key);
@@ -146,11 +168,9 @@ impl<const EVENTS: bool> Policy for Belady<EVENTS> {
 
     #[inline(always)]
     fn hit(&mut self, key: Key) {
-        let filed = self.filed[key as usize];
-        if filed == NEVER {
+        if self.filed[key as usize] == NEVER {
             return; // Beyond the recorded stream: nothing is known of it.
         }
-        self.residents.remove(filed);
         self.file(key);
     }
 

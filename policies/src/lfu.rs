@@ -143,6 +143,27 @@ impl Lfu {
         self.free = bucket;
     }
 
+    /// The counts that residents have, ascending, each with the key that reached it first among
+    /// those that `wanted` grants.
+    #[inline(always)]
+    pub(crate) fn oldest_by_count(
+        &self,
+        wanted: impl Fn(Key) -> bool,
+    ) -> impl Iterator<Item = (u64, Key)> {
+        let exists = |bucket: u32| (bucket != NONE).then_some(bucket);
+        std::iter::successors(exists(self.lowest), move |&bucket| {
+            exists(self.buckets[bucket as usize].higher)
+        })
+        .filter_map(move |bucket| {
+            let bucket = &self.buckets[bucket as usize];
+            let mut key = bucket.oldest;
+            while key != NONE && !wanted(key) {
+                key = self.nodes[key as usize].newer;
+            }
+            (key != NONE).then_some((bucket.count, key))
+        })
+    }
+
     #[inline(always)]
     pub(crate) fn victim<R: Room>(&self, room: &R) -> Option<Key> {
         let mut bucket = self.lowest;

@@ -4,11 +4,14 @@
 //! allocates nothing after construction, so that what hotset simulates is what an engine runs.
 //! Policies are written against [`Policy`] on dense keys, one file each.
 
+mod admission;
+mod any_policy;
 mod arc;
 mod belady;
 mod cache;
 mod car;
 mod clock;
+pub mod conform;
 mod fifo;
 pub mod lazy_heap;
 mod lecar;
@@ -35,7 +38,33 @@ mod testing;
 mod two_q;
 mod w_tinylfu;
 
+pub use admission::{
+    ADMISSIONS, Admission, AdmissionInfo, AdmissionSpec, Admitted, AnyAdmission, Bypass,
+    BypassConfig, TinyLfu, TinyLfuConfig, UploadCap, UploadCapConfig,
+};
+pub use any_policy::AnyPolicy;
+/// The README's example is compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 pub use arc::Arc;
+mod belady_bypass;
+mod class_lru;
+mod dali;
+mod finemoe;
+mod heat_lru;
+mod least_stale;
+mod lfru;
+mod moe_infinity;
+mod mrs;
+pub mod resident_set;
+mod static_top;
+mod td_logistic;
+mod td_table;
+pub mod transitions;
+mod weight;
+
 pub use belady::{Belady, Future};
 pub use cache::*;
 pub use car::Car;
@@ -61,3 +90,16 @@ pub use slru::{Slru, SlruConfig};
 pub use slru_50::Slru50;
 pub use two_q::{TwoQ, TwoQConfig};
 pub use w_tinylfu::{WTinyLfu, WTinyLfuConfig};
+
+pub use belady_bypass::{BypassBound, BypassedEvent};
+pub use class_lru::{ClassLru, ClassLruConfig};
+pub use dali::{Dali, DaliConfig};
+pub use finemoe::{FineMoe, FineMoeConfig};
+pub use heat_lru::{HeatLru, HeatLruConfig};
+pub use least_stale::LeastStale;
+pub use lfru::{Lfru, LfruClock, LfruConfig};
+pub use moe_infinity::MoeInfinity;
+pub use mrs::{Mrs, MrsConfig};
+pub use static_top::Static;
+pub use td_logistic::{TdLogistic, TdLogisticConfig};
+pub use td_table::{TdTable, TdTableConfig};

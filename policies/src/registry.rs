@@ -6,10 +6,14 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::AdmissionSpec;
 use crate::{
-    Arc, Car, Clock, Fifo, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig, Lirs, LirsConfig,
-    Lru, LruK, LruKConfig, Mru, Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig,
-    Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig, params,
+    Arc, Car, ClassLru, ClassLruConfig, Clock, Dali, DaliConfig, Fifo, FineMoe, FineMoeConfig,
+    HeatLru, HeatLruConfig, LeCar, LeCarConfig, LeastStale, Lfru, LfruConfig, Lfu, LfuDecay,
+    LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, MoeInfinity, Mrs, MrsConfig, Mru,
+    Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
+    Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig, TwoQ, TwoQConfig, WTinyLfu,
+    WTinyLfuConfig, params,
 };
 
 /// What a policy needs beside the experts that each event asks for.
@@ -89,6 +93,12 @@ pub enum PolicyError {
         /// The name given.
         name: String,
     },
+    /// No admission has this name.
+    #[error("there is no admission '{name}'")]
+    UnknownAdmission {
+        /// The name given.
+        name: String,
+    },
     /// Its parameters are wrong.
     #[error("policy '{policy}': {reason}")]
     Parameters {
@@ -106,10 +116,14 @@ pub trait Visitor {
     type Output;
 
     /// An online policy; `build` makes the policy of one pool.
-    fn online<P: Policy + Send>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output;
+    fn online<P: Policy + Send + 'static>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output;
 
     /// A bound that is built from the recorded future.
     fn offline(self, bound: Bound) -> Self::Output;
+
+    /// A policy that is built from the uses of each key of the pool in a training part of the
+    /// trace, which the visitor counts.
+    fn trained<P: Policy + Send>(self, build: impl Fn(&PoolShape, &[u64]) -> P) -> Self::Output;
 }
 
 /// The bounds, which need the future and are built by whoever holds the trace.
@@ -117,17 +131,23 @@ pub trait Visitor {
 pub enum Bound {
     /// Belady's MIN under forced admission.
     Belady,
+    /// MIN with bypass, driven event by event through [`BypassBound`](crate::BypassBound).
+    BeladyBypass,
 }
 
 macro_rules! registry {
     ($($variant:ident: $module:ident::$policy:ident($config:ty)),* $(,)?;
+     $($trained:ident: $trained_info:path),* $(,)?;
      $($bound:ident: $bound_info:path),* $(,)?) => {
         /// A policy with its parameters.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is described by its module's INFO")]
         pub enum PolicySpec {
             $($variant($config),)*
+            $($trained,)*
             $($bound,)*
+            /// An online policy behind an admission.
+            Admitted(Box<PolicySpec>, AdmissionSpec),
         }
 
         impl PolicySpec {
@@ -136,7 +156,9 @@ macro_rules! registry {
             pub fn info(&self) -> &'static PolicyInfo {
                 match self {
                     $(Self::$variant(_) => &crate::$module::INFO,)*
+                    $(Self::$trained => &$trained_info,)*
                     $(Self::$bound => &$bound_info,)*
+                    Self::Admitted(policy, _) => policy.info(),
                 }
             }
 
@@ -145,13 +167,19 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(config) =>
                         visitor.online(|pool| $policy::configured(pool, config)),)*
+                    $(Self::$trained => visitor.trained($trained::new),)*
                     $(Self::$bound => visitor.offline(Bound::$bound),)*
+                    Self::Admitted(policy, admission) =>
+                        visitor.online(|pool| admission.guard(pool, policy)),
                 }
             }
 
             fn read(name: &str, parameters: &str) -> Result<Self, PolicyError> {
                 $(if name == crate::$module::INFO.name {
                     return config(&crate::$module::INFO, parameters).map(Self::$variant);
+                })*
+                $(if name == $trained_info.name {
+                    return config::<NoConfig>(&$trained_info, parameters).map(|_| Self::$trained);
                 })*
                 $(if name == $bound_info.name {
                     return config::<NoConfig>(&$bound_info, parameters).map(|_| Self::$bound);
@@ -162,7 +190,7 @@ macro_rules! registry {
 
         /// All policies, in the order in which they are listed.
         pub static POLICIES: &[&PolicyInfo] =
-            &[$(&crate::$module::INFO,)* $(&$bound_info,)*];
+            &[$(&crate::$module::INFO,)* $(&$trained_info,)* $(&$bound_info,)*];
     };
 }
 
@@ -184,15 +212,39 @@ registry! {
     S3Fifo: s3_fifo::S3Fifo(S3FifoConfig),
     Sieve: sieve::Sieve(NoConfig),
     WTinyLfu: w_tinylfu::WTinyLfu(WTinyLfuConfig),
-    LeCar: lecar::LeCar(LeCarConfig);
+    LeCar: lecar::LeCar(LeCarConfig),
+    ClassLru: class_lru::ClassLru(ClassLruConfig),
+    Lfru: lfru::Lfru(LfruConfig),
+    LeastStale: least_stale::LeastStale(NoConfig),
+    Dali: dali::Dali(DaliConfig),
+    HeatLru: heat_lru::HeatLru(HeatLruConfig),
+    MoeInfinity: moe_infinity::MoeInfinity(NoConfig),
+    Mrs: mrs::Mrs(MrsConfig),
+    FineMoe: finemoe::FineMoe(FineMoeConfig),
+    TdTable: td_table::TdTable(TdTableConfig),
+    TdLogistic: td_logistic::TdLogistic(TdLogisticConfig);
+    Static: crate::static_top::INFO;
     Belady: crate::belady::INFO,
+    BeladyBypass: crate::belady_bypass::INFO,
 }
 
 impl FromStr for PolicySpec {
     type Err = PolicyError;
 
-    /// Reads `name` or `name:key=value,key=value`.
+    /// Reads `name` or `name:key=value,key=value`, either with an admission behind it:
+    /// `name+admission:key=value`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
+        if let Some((policy, admission)) = text.rsplit_once('+')
+            && admission.trim_start().starts_with(|first: char| first.is_ascii_alphabetic())
+        {
+            return Self::read_plain(policy)?.with_admission(admission.parse()?);
+        }
+        Self::read_plain(text)
+    }
+}
+
+impl PolicySpec {
+    fn read_plain(text: &str) -> Result<Self, PolicyError> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), parameters)
     }

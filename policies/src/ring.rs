@@ -55,6 +55,7 @@ impl Ring {
     /// Takes the oldest key for which `wanted` holds; the others keep their places.
     #[inline(always)]
     pub fn take_oldest(&mut self, wanted: impl Fn(Key) -> bool) -> Option<Key> {
+        self.skip_holes();
         let mut place = self.oldest;
         while place < self.newest {
             let key = self.buffer[self.index(place)];
@@ -75,6 +76,7 @@ impl Ring {
         wanted: impl Fn(Key) -> bool,
         mut second_chance: impl FnMut(Key) -> bool,
     ) -> Option<Key> {
+        self.skip_holes();
         let mut place = self.oldest;
         while place < self.newest {
             let key = self.buffer[self.index(place)];
@@ -130,6 +132,14 @@ impl Ring {
     #[inline(always)]
     fn index(&self, place: u64) -> usize {
         place as usize & (self.buffer.len() - 1)
+    }
+
+    /// Moves the old end past the holes behind it, so that none is looked at twice.
+    #[inline(always)]
+    fn skip_holes(&mut self) {
+        while self.oldest < self.newest && self.buffer[self.index(self.oldest)] == HOLE {
+            self.oldest += 1;
+        }
     }
 
     #[inline(always)]

@@ -1,1 +1,87 @@
-//! Results for people and programs.
+//! Results for people and programs: terminal tables, CSV, JSON and Markdown.
+//!
+//! A command makes an [`Output`]: its result for JSON and the same as [`Sheet`]s. Every text
+//! format is rendered from the sheets, one file a format.
+
+mod compare;
+mod csv_export;
+mod markdown;
+mod sheet;
+mod terminal;
+
+use serde::Serialize;
+use thiserror::Error;
+
+pub use compare::comparison;
+pub use sheet::{Cell, Column, Sheet};
+
+/// An output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Aligned columns for a terminal of 80 characters.
+    Table,
+    /// The result as JSON.
+    Json,
+    /// Comma-separated values with one header line a sheet.
+    Csv,
+    /// Markdown tables.
+    Markdown,
+}
+
+/// What a command prints.
+#[derive(Debug, Clone)]
+pub struct Output {
+    json: serde_json::Value,
+    /// For people: the terminal and Markdown.
+    pub sheets: Vec<Sheet>,
+    /// For CSV, where that needs another layout than the sheets for people.
+    pub flat: Option<Sheet>,
+    /// Warnings; they go beside the output, not into it (JSON has them inside).
+    pub warnings: Vec<String>,
+}
+
+/// Why an output could not be rendered.
+#[derive(Debug, Error)]
+pub enum RenderError {
+    /// A result that JSON cannot hold.
+    #[error("cannot write the result as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A result that CSV cannot hold.
+    #[error("cannot write the result as CSV: {0}")]
+    Csv(#[from] csv::Error),
+}
+
+impl Output {
+    /// An output of `result`, laid out for people as `sheets`.
+    ///
+    /// # Errors
+    /// The result cannot be written as JSON.
+    pub fn new(result: &impl Serialize, sheets: Vec<Sheet>) -> Result<Self, RenderError> {
+        let json = serde_json::to_value(result)?;
+        Ok(Self { json, sheets, flat: None, warnings: Vec::new() })
+    }
+
+    /// Renders the output; the text ends with a line break.
+    ///
+    /// # Errors
+    /// The result does not fit the format.
+    pub fn render(&self, format: Format) -> Result<String, RenderError> {
+        match format {
+            Format::Json => Ok(serde_json::to_string_pretty(&self.json)? + "\n"),
+            Format::Table => Ok(join(&self.sheets, terminal::render)),
+            Format::Markdown => Ok(join(&self.sheets, markdown::render)),
+            Format::Csv => match &self.flat {
+                Some(sheet) => csv_export::render(sheet),
+                None => {
+                    let sheets = self.sheets.iter().map(csv_export::render);
+                    Ok(sheets.collect::<Result<Vec<_>, _>>()?.join("\n"))
+                }
+            },
+        }
+    }
+}
+
+/// Sheets one after another with an empty line between them.
+fn join(sheets: &[Sheet], render: impl Fn(&Sheet) -> String) -> String {
+    sheets.iter().map(render).collect::<Vec<_>>().join("\n")
+}

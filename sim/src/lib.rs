@@ -1,1 +1,46 @@
-//! The replay core.
+//! The deterministic replay core: a trace's steps in, decisions and prices out.
+//!
+//! The simulator is an engine that copies nothing: it drives the real
+//! [`ExpertCache`](hotset_policies::ExpertCache) with a recorded trace, counts its plans and
+//! prices every byte that they move. The same input, flags and seed give the same result on any
+//! machine, with any number of threads.
+
+mod bypass;
+mod capacity;
+mod compare;
+mod compose;
+mod counts;
+mod drive;
+mod elastic;
+mod engine;
+mod error;
+mod future;
+mod misses;
+mod prefetch;
+mod prefill;
+mod prices;
+mod replay;
+mod report;
+mod serving;
+mod steps;
+pub mod timeline;
+mod verify_live;
+
+pub use capacity::{Capacity, Scope, even_split};
+pub use compare::{Compare, Progress, compare};
+pub use compose::{Arrival, Composition};
+pub use counts::{Bucket, Counts, Window};
+pub use drive::{EventSink, drive};
+pub use elastic::Schedule;
+pub use error::SimError;
+pub use future::Futures;
+pub use misses::Misses;
+pub use prefetch::{Ahead, Prefetch};
+pub use prefill::Prefill;
+pub use prices::{Breakdown, Prices};
+pub use replay::{Semantics, Setting, replay, replay_timed};
+pub use report::{LinkPrice, PhaseChoice, Report, Row, SCHEMA, Settings, TraceSummary};
+pub use serving::Serving;
+pub use steps::{PREFILL_CHUNK, Steps};
+pub use timeline::{Compute, CopyOrder, Spent, TimeModel, Timeline, Times, Wait};
+pub use verify_live::{LiveError, LiveReport, LiveRow, LiveSpent, PrefetchEffect, verify_live};

@@ -1,1 +1,45 @@
-//! Router traces.
+//! Router traces of mixture-of-experts models: the trace, its `.hst` file, importers, statistics.
+//!
+//! A [`Trace`] says which experts each token used in each layer, in the order in which a model ran
+//! it. It comes from [`Trace::open`] (an `.hst` file, read in place), from [`import::import`]
+//! (other formats), from [`synth::generate`], or from columns through [`TraceBuilder`]; however it
+//! was made, it passed every check of [`Trace::validate`].
+
+// Columns are read in place as little-endian integers.
+#[cfg(target_endian = "big")]
+compile_error!("hotset reads trace columns in place and needs a little-endian machine");
+
+mod builder;
+pub mod bundled;
+mod check;
+mod column;
+mod digest;
+mod error;
+mod hst;
+pub mod import;
+mod map;
+mod math;
+mod parts;
+mod reuse;
+mod rows;
+mod select;
+mod shape;
+mod stats;
+pub mod synth;
+#[doc(hidden)]
+pub mod testing;
+mod trace;
+mod views;
+
+pub use builder::TraceBuilder;
+pub use bundled::bundled;
+pub use column::{IdColumn, Ids, WeightColumn, Weights};
+pub use error::{Error, Result};
+pub use hst::{Codec, VERSION as HST_VERSION, write_hst};
+pub use import::{Format, ImportOptions, formats, import};
+pub use reuse::ReuseHistogram;
+pub use shape::{LayerShape, MAX_EXPERTS, Shape};
+pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
+pub use synth::SynthConfig;
+pub use trace::{Phase, Sequence, Trace};
+pub use views::{ColumnInfo, Embeddings, Predictions};

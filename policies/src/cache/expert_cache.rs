@@ -1,6 +1,6 @@
 //! [`ExpertCache`]: demands and prefetches.
 
-use super::entry::{ABSENT, Entry, ExpertId, LIMIT, PENDING, PREFETCHED};
+use super::entry::{Entry, ExpertId, LIMIT, PENDING, PREFETCHED};
 use super::plan::NOBODY;
 use super::room::PoolRoom;
 use super::{Action, CacheError, Placement, Plan};
@@ -13,6 +13,46 @@ pub enum Slots {
     Global(u32),
     /// A pool of its own for each layer, with this many slots each.
     Layer(Vec<u32>),
+}
+
+impl Slots {
+    /// The pools that these slots make of a model with `experts[l]` experts in layer `l`, of which
+    /// a token uses `top_k[l]`: one, or one a layer.
+    ///
+    /// # Errors
+    /// As [`ExpertCache::new`].
+    pub fn pools(&self, experts: &[u32], top_k: &[u32]) -> Result<Vec<PoolShape>, CacheError> {
+        let bases = key_bases(experts)?;
+        check_slots(self, experts)?;
+        Ok(match self {
+            Self::Global(capacity) => vec![PoolShape {
+                capacity: *capacity,
+                keys: bases[experts.len()],
+                layer_bases: bases[..experts.len()].to_vec(),
+                keys_per_token: top_k.iter().sum(),
+            }],
+            Self::Layer(capacities) => capacities
+                .iter()
+                .zip(experts)
+                .enumerate()
+                .map(|(layer, (&capacity, &keys))| PoolShape {
+                    capacity,
+                    keys,
+                    layer_bases: vec![0],
+                    keys_per_token: top_k.get(layer).copied().unwrap_or(1),
+                })
+                .collect(),
+        })
+    }
+
+    /// Slots over all pools.
+    #[must_use]
+    pub fn total(&self) -> u32 {
+        match self {
+            Self::Global(slots) => *slots,
+            Self::Layer(each) => each.iter().sum(),
+        }
+    }
 }
 
 pub(super) struct Pool<P> {
@@ -33,12 +73,15 @@ pub struct ExpertCache<P> {
     pub(super) global: bool,
     pub(super) pools: Vec<Pool<P>>,
     pub(super) entries: Vec<Entry>,
+    /// The flag of a slot that a copy was just asked for: `PENDING`, or 0 with ordered copies.
+    fetched: u32,
     /// Number of the latest event; every demand and prefetch is one.
     pub(super) now: u32,
     /// Demands that were not released yet: event and layer, oldest first.
     pub(super) open: Vec<(u32, u32)>,
-    placements: Vec<Placement>,
-    missing: Vec<u32>,
+    /// Room for the placements of the widest event, and one that is written but not counted.
+    placements: Box<[Placement]>,
+    missing: Box<[u32]>,
     dropped: Vec<Key>,
     event_keys: Vec<Key>,
     event_weights: Vec<f32>,
@@ -57,28 +100,9 @@ impl<P: Policy> ExpertCache<P> {
         slots: &Slots,
         mut policy: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<Self, CacheError> {
+        let shapes = slots.pools(experts, top_k)?;
         let bases = key_bases(experts)?;
-        check_slots(slots, experts)?;
         let total = bases[experts.len()];
-        let shapes = match slots {
-            Slots::Global(capacity) => vec![PoolShape {
-                capacity: *capacity,
-                keys: total,
-                layer_bases: bases[..experts.len()].to_vec(),
-                keys_per_token: top_k.iter().sum(),
-            }],
-            Slots::Layer(capacities) => capacities
-                .iter()
-                .zip(experts)
-                .enumerate()
-                .map(|(layer, (&capacity, &keys))| PoolShape {
-                    capacity,
-                    keys,
-                    layer_bases: vec![0],
-                    keys_per_token: top_k.get(layer).copied().unwrap_or(1),
-                })
-                .collect(),
-        };
         let pools = shapes
             .iter()
             .enumerate()
@@ -95,13 +119,23 @@ impl<P: Policy> ExpertCache<P> {
             entries: vec![Entry::EMPTY; total as usize],
             now: 0,
             open: Vec::with_capacity(experts.len()),
-            placements: Vec::with_capacity(widest),
-            missing: Vec::with_capacity(widest),
+            placements: vec![Placement::NONE; widest + 1].into_boxed_slice(),
+            fetched: PENDING,
+            missing: vec![0; (widest + 1).max(4)].into_boxed_slice(),
             dropped: Vec::with_capacity(widest),
             event_keys: Vec::with_capacity(widest),
             event_weights: Vec::with_capacity(widest),
             bases,
         })
+    }
+
+    /// For engines whose copies are ordered before every later use of their slots (one copy
+    /// stream that the compute stream waits for): a fetch counts as complete when it is planned,
+    /// so nothing is ever [`Action::Pending`] and [`complete`](Self::complete) need not be called.
+    #[must_use]
+    pub fn with_ordered_copies(mut self) -> Self {
+        self.fetched = 0;
+        self
     }
 
     /// Number of MoE layers.
@@ -194,77 +228,47 @@ impl<P: Policy> ExpertCache<P> {
         let floor = self.floor();
 
         let (base, end) = (self.bases[layer], self.bases[layer + 1]);
-        let pool_base = if self.global { 0 } else { base };
-        let pool = &mut self.pools[if self.global { 0 } else { layer }];
-        let entries = &mut self.entries[base as usize..end as usize];
-        self.placements.clear();
-        self.missing.clear();
-        self.dropped.clear();
-        let (mut prefetch_hits, mut pending) = (0, 0);
-        for expert in experts {
-            let expert = expert.index();
-            let entry = &mut entries[expert as usize];
-            if entry.stamp == now {
-                continue;
-            }
-            entry.stamp = now;
-            if entry.word == ABSENT {
-                self.missing.push(expert);
-                continue;
-            }
-            let mut action = Action::Hit;
-            if entry.word > LIMIT {
-                if entry.word & PENDING != 0 {
-                    action = Action::Pending;
-                    pending += 1;
-                } else {
-                    action = Action::PrefetchHit;
-                    prefetch_hits += 1;
-                }
-                entry.word &= !PREFETCHED;
-            }
-            let slot = entry.slot();
-            self.placements.push(Placement { expert, slot, evicted: NOBODY, action });
-            pool.policy.hit(base - pool_base + expert);
-        }
-        let hits = self.placements.len() as u32 - pending;
-        sort_ascending(&mut self.missing);
-
-        let entries = if self.global {
-            &mut self.entries[..]
+        let (pool, pool_base, pool_end) = if self.global {
+            (&mut self.pools[0], 0, self.entries.len() as u32)
         } else {
-            &mut self.entries[base as usize..end as usize]
+            (&mut self.pools[layer], base, end)
         };
-        let (mut fetches, mut unplaced, mut wasted) = (0, 0, 0);
-        for &expert in &self.missing {
-            let key = base - pool_base + expert;
-            let mut room =
-                PoolRoom::new(entries, pool_base, floor, &mut pool.free, &mut self.dropped);
-            let placed = !overflow && pool.policy.admit(key, &mut room);
-            let slot = if placed { room.take_slot() } else { None };
-            let evicted = room.evicted;
-            wasted += room.wasted;
-            let (slot, action) = match slot {
-                Some(slot) => (slot, Action::Fetch),
-                None => (0, Action::Unplaced),
-            };
-            if action == Action::Fetch {
-                entries[key as usize].word = slot | PENDING;
-                fetches += 1;
-            } else {
-                unplaced += 1;
+        self.dropped.clear();
+        let asked = touch_hits(
+            &mut pool.policy,
+            &mut self.entries[base as usize..end as usize],
+            experts,
+            (now, base - pool_base),
+            (&mut self.placements, &mut self.missing),
+        );
+        sort_ascending(&mut self.missing, asked.misses);
+        let missing = &self.missing[..asked.misses];
+        let placements = &mut self.placements[..asked.resident + asked.misses];
+        let (unplaced, wasted) = if overflow {
+            for (placement, &expert) in placements[asked.resident..].iter_mut().zip(missing) {
+                *placement = Placement { expert, ..Placement::NONE };
             }
-            self.placements.push(Placement { expert, slot, evicted, action });
-        }
+            (asked.misses as u32, 0)
+        } else {
+            admit_missing(
+                pool,
+                &mut self.entries[pool_base as usize..pool_end as usize],
+                missing,
+                (pool_base, base - pool_base, floor, self.fetched),
+                &mut placements[asked.resident..],
+                &mut self.dropped,
+            )
+        };
         Plan {
-            placements: &self.placements,
+            placements,
             dropped: &self.dropped,
-            hits,
-            prefetch_hits,
-            pending,
-            fetches,
+            hits: asked.resident as u32 - asked.pending,
+            prefetch_hits: asked.prefetch_hits,
+            pending: asked.pending,
+            fetches: asked.misses as u32 - unplaced,
             unplaced,
             wasted,
+            overflow,
         }
     }
 
@@ -284,9 +288,9 @@ impl<P: Policy> ExpertCache<P> {
         let pool_end = if self.global { self.entries.len() as u32 } else { self.bases[layer + 1] };
         let pool = &mut self.pools[if self.global { 0 } else { layer }];
         let entries = &mut self.entries[pool_base as usize..pool_end as usize];
-        self.placements.clear();
         self.dropped.clear();
-        let (mut hits, mut pending, mut fetches, mut unplaced, mut wasted) = (0, 0, 0, 0, 0);
+        let (mut planned, mut wasted) = (0, 0);
+        let (mut hits, mut pending, mut fetches, mut unplaced) = (0, 0, 0, 0);
         for expert in predictions {
             let expert = expert.index();
             assert!(base + expert < self.bases[layer + 1], "expert {expert} of layer {layer}");
@@ -312,7 +316,7 @@ impl<P: Policy> ExpertCache<P> {
                 placement.evicted = room.evicted;
                 wasted += room.wasted;
                 if let Some(slot) = slot {
-                    entries[key as usize].word = slot | PENDING | PREFETCHED;
+                    entries[key as usize].word = slot | self.fetched | PREFETCHED;
                     (placement.slot, placement.action) = (slot, Action::Fetch);
                     fetches += 1;
                 } else {
@@ -320,10 +324,11 @@ impl<P: Policy> ExpertCache<P> {
                     unplaced += 1;
                 }
             }
-            self.placements.push(placement);
+            self.placements[planned] = placement;
+            planned += 1;
         }
         Plan {
-            placements: &self.placements,
+            placements: &self.placements[..planned],
             dropped: &self.dropped,
             hits,
             prefetch_hits: 0,
@@ -331,6 +336,7 @@ impl<P: Policy> ExpertCache<P> {
             fetches,
             unplaced,
             wasted,
+            overflow: false,
         }
     }
 
@@ -354,7 +360,11 @@ impl<P: Policy> ExpertCache<P> {
     /// is open. A new demand of the same layer releases the one before it.
     #[inline(always)]
     pub fn release(&mut self, layer: usize) {
-        if let Some(index) = self.open.iter().position(|&(_, open)| open == layer as u32) {
+        if let [(_, open)] = self.open[..] {
+            if open == layer as u32 {
+                self.open.clear();
+            }
+        } else if let Some(index) = self.open.iter().position(|&(_, open)| open == layer as u32) {
             self.open.remove(index);
         }
     }
@@ -412,7 +422,6 @@ impl<P: Policy> ExpertCache<P> {
         self.begin_event();
         let base = self.bases[layer];
         let mut distinct = 0;
-        self.missing.clear();
         for expert in experts {
             let key = (base + expert.index()) as usize;
             if std::mem::replace(&mut self.entries[key].stamp, self.now) != self.now {
@@ -448,9 +457,106 @@ impl<P: Policy> ExpertCache<P> {
     }
 }
 
-/// Insertion sort: an event has a handful of misses.
+/// How an event's distinct experts stand before anything is admitted.
+#[derive(Default)]
+struct Asked {
+    resident: usize,
+    misses: usize,
+    pending: u32,
+    prefetch_hits: u32,
+}
+
+/// Marks an event's experts as needed by it, touches and places the residents in rank order, and
+/// lists the absent ones. (A function of its own with separate borrows: the tables' addresses
+/// then stay in registers over the loop.)
 #[inline(always)]
-fn sort_ascending(ids: &mut [u32]) {
+fn touch_hits<P: Policy, E: ExpertId>(
+    policy: &mut P,
+    entries: &mut [Entry],
+    experts: &[E],
+    (now, offset): (u32, Key),
+    (placements, missing): (&mut [Placement], &mut [u32]),
+) -> Asked {
+    let mut asked = Asked::default();
+    for expert in experts {
+        let expert = expert.index();
+        let entry = &mut entries[expert as usize];
+        if entry.stamp == now {
+            continue;
+        }
+        entry.stamp = now;
+        // Both lists are written, only one grows: whether an expert is resident is what a
+        // processor cannot guess, and policies that ignore hits then need no branch for it.
+        let resident = entry.is_resident();
+        let mut action = Action::Hit;
+        if resident & (entry.word > LIMIT) {
+            if entry.word & PENDING != 0 {
+                action = Action::Pending;
+                asked.pending += 1;
+            } else {
+                action = Action::PrefetchHit;
+                asked.prefetch_hits += 1;
+            }
+            entry.word &= !PREFETCHED;
+        }
+        placements[asked.resident] =
+            Placement { expert, slot: entry.slot(), evicted: NOBODY, action };
+        missing[asked.misses] = expert;
+        asked.resident += usize::from(resident);
+        asked.misses += usize::from(!resident);
+        if resident {
+            policy.hit(offset + expert);
+        }
+    }
+    asked
+}
+
+/// Admits the missing experts one after another and places them. Returns how many found no slot
+/// and how many unused prefetches had to leave.
+#[inline(always)]
+fn admit_missing<P: Policy>(
+    pool: &mut Pool<P>,
+    entries: &mut [Entry],
+    missing: &[u32],
+    (pool_base, offset, floor, fetched): (Key, Key, u32, u32),
+    placements: &mut [Placement],
+    dropped: &mut Vec<Key>,
+) -> (u32, u32) {
+    let (mut unplaced, mut wasted) = (0, 0);
+    for (placement, &expert) in placements.iter_mut().zip(missing) {
+        let key = offset + expert;
+        let mut room = PoolRoom::new(entries, pool_base, floor, &mut pool.free, dropped);
+        let placed = pool.policy.admit(key, &mut room);
+        let slot = if placed { room.take_slot() } else { None };
+        let evicted = room.evicted;
+        wasted += room.wasted;
+        *placement = if let Some(slot) = slot {
+            entries[key as usize].word = slot | fetched;
+            Placement { expert, slot, evicted, action: Action::Fetch }
+        } else {
+            unplaced += 1;
+            Placement { expert, slot: 0, evicted, action: Action::Unplaced }
+        };
+    }
+    (unplaced, wasted)
+}
+
+/// An event has a handful of misses: up to four go through a sorting network, which has no
+/// branches to guess wrong, a few more through insertion.
+#[inline(always)]
+fn sort_ascending(buffer: &mut [u32], count: usize) {
+    if count <= 4
+        && let Some(four) = buffer.first_chunk_mut::<4>()
+    {
+        for (place, id) in four.iter_mut().enumerate() {
+            *id = if place < count { *id } else { u32::MAX };
+        }
+        for (low, high) in [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)] {
+            (four[low], four[high]) = (four[low].min(four[high]), four[low].max(four[high]));
+        }
+        return;
+    }
+    let ids = &mut buffer[..count];
     if ids.len() > 32 {
         ids.sort_unstable();
         return;

@@ -33,6 +33,9 @@ pub struct Placement {
 pub(super) const NOBODY: Key = Key::MAX;
 
 impl Placement {
+    pub(super) const NONE: Self =
+        Self { expert: 0, slot: 0, evicted: NOBODY, action: Action::Unplaced };
+
     /// The dense key of the expert that held the slot until now, if one did;
     /// [`ExpertCache::expert_of`](super::ExpertCache::expert_of) tells its layer.
     #[must_use]
@@ -62,6 +65,8 @@ pub struct Plan<'a> {
     pub unplaced: u32,
     /// Prefetched experts that this event evicted before anything asked for them.
     pub wasted: u32,
+    /// Whether the event needs more experts than its pool has slots, so that nothing was admitted.
+    pub overflow: bool,
 }
 
 impl Plan<'_> {

@@ -3,23 +3,36 @@
 
 mod harness;
 mod maintenance;
+mod naive_admission;
 mod naive_basic;
 mod naive_clocks_stacks;
 mod naive_ghosts;
+mod naive_moe;
 mod naive_segments;
 mod naive_values;
 
-use harness::{check_all, check_future};
+use harness::{Naive, check_all, check_future};
 use hotset_policies::{
-    Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig, Lirs,
-    LirsConfig, Lru, LruK, LruKConfig, Mru, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve,
-    Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig,
+    AnyPolicy, Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay,
+    LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, Mru, PolicySpec, Random, RandomConfig,
+    S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu,
+    WTinyLfuConfig,
 };
+use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
+use hotset_policies::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruClock, LfruConfig};
+use hotset_policies::{MoeInfinity, Mrs, MrsConfig, PoolShape, Static};
+use hotset_policies::{TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
+use naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
+use naive_moe::{NaiveClassLru, NaiveDali, NaiveFineMoe, NaiveHeatLru, NaiveLeastStale};
+use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveStatic};
+use naive_moe::{NaiveTdLogistic, NaiveTdTable};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
-use naive_values::{NaiveLeCar, NaiveLowest, NaiveWTinyLfu, decayed, kth_last};
+use naive_values::{
+    NaiveLeCar, NaiveLowest, NaiveWTinyLfu, decayed, kth_last,
+};
 
 #[test]
 fn lru() {
@@ -151,7 +164,131 @@ fn w_tinylfu() {
 }
 
 #[test]
+fn class_lru() {
+    for half_life in [1.0, 128.0] {
+        let config = ClassLruConfig { half_life };
+        check_all(|pool| ClassLru::new(pool, &config), |pool| NaiveClassLru::new(pool, half_life));
+    }
+}
+
+#[test]
+fn lfru() {
+    for (clock, by_access) in [(LfruClock::Event, false), (LfruClock::Access, true)] {
+        let config = LfruConfig { clock };
+        check_all(|pool| Lfru::new(pool, &config), |pool| NaiveLfru::new(pool, by_access));
+    }
+}
+
+#[test]
+fn least_stale() {
+    check_all(LeastStale::new, NaiveLeastStale::new);
+}
+
+#[test]
+fn dali() {
+    for (window, hot, each_layer) in [(8, 0.3, false), (8, 0.3, true), (256, 0.1, false)] {
+        let config = DaliConfig { window, hot, each_layer };
+        check_all(
+            |pool| Dali::new(pool, &config),
+            |pool| NaiveDali::new(pool, window as usize, hot, each_layer),
+        );
+    }
+}
+
+#[test]
 fn lecar() {
     let config = LeCarConfig { seed: 3, ..LeCarConfig::default() };
     check_all(|pool| LeCar::configured(pool, &config), |pool| NaiveLeCar::new(pool, 3));
+}
+
+#[test]
+fn heat_lru() {
+    for max_uses in [1, 4] {
+        let config = HeatLruConfig { max_uses };
+        check_all(|pool| HeatLru::new(pool, &config), |pool| NaiveHeatLru::new(pool, max_uses));
+    }
+}
+
+#[test]
+fn moe_infinity() {
+    check_all(MoeInfinity::new, NaiveMoeInfinity::new);
+}
+
+#[test]
+fn mrs() {
+    for alpha in [0.5, 1.0] {
+        let config = MrsConfig { alpha };
+        check_all(|pool| Mrs::new(pool, &config), |pool| NaiveMrs::new(pool, alpha));
+    }
+}
+
+#[test]
+fn finemoe() {
+    for truncate in [false, true] {
+        let config = FineMoeConfig { truncate };
+        check_all(|pool| FineMoe::new(pool, &config), |pool| NaiveFineMoe::new(pool, truncate));
+    }
+}
+
+#[test]
+fn static_top() {
+    let counts = |pool: &PoolShape| -> Vec<u64> {
+        (0..u64::from(pool.keys)).map(|key| key * 5 % 7).collect()
+    };
+    check_all(
+        |pool| Static::new(pool, &counts(pool)),
+        |pool| NaiveStatic::new(pool, &counts(pool)),
+    );
+}
+
+#[test]
+fn td_table() {
+    check_all(
+        |pool| TdTable::new(pool, &TdTableConfig::default()),
+        |pool| NaiveTdTable::new(pool, 0.85),
+    );
+}
+
+#[test]
+fn td_logistic() {
+    check_all(
+        |pool| TdLogistic::new(pool, &TdLogisticConfig::default()),
+        |pool| NaiveTdLogistic::new(pool, 0.8, 0.01),
+    );
+}
+
+/// The policy of a pool as people name it, behind one type.
+fn named(text: &str) -> impl Fn(&PoolShape) -> AnyPolicy {
+    let spec: PolicySpec = text.parse().unwrap();
+    move |pool| spec.build(pool).unwrap()
+}
+
+fn check_admissions<N: Naive>(policy: &str, naive: impl Fn(&PoolShape) -> N) {
+    for cap in [1, 2] {
+        check_all(named(&format!("{policy}+upload-cap:n={cap}")), |pool| {
+            Guarded::new(pool, naive(pool), NaiveUploadCap::new(pool, cap))
+        });
+    }
+    for sample in [1, 4] {
+        check_all(named(&format!("{policy}+tinylfu:sample={sample}")), |pool| {
+            Guarded::new(pool, naive(pool), NaiveTinyLfu::new(pool, sample))
+        });
+    }
+    for every in [0, 3] {
+        check_all(named(&format!("{policy}+bypass:every={every}")), |pool| {
+            Guarded::new(pool, naive(pool), NaiveBypass::new(every))
+        });
+    }
+}
+
+#[test]
+fn admissions_before_lru_and_clock() {
+    check_admissions("lru", NaiveLru::new);
+    check_admissions("clock", NaiveClock::new);
+}
+
+#[test]
+fn admissions_before_lfu_and_two_q() {
+    check_admissions("lfu", NaiveLfu::new);
+    check_admissions("2q", NaiveTwoQ::new);
 }

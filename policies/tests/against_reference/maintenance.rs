@@ -90,6 +90,9 @@ impl Visitor for Drive<'_> {
     }
 
     fn offline(self, _: Bound) {}
+
+    // What was chosen beforehand is admitted or not by that choice, not by room.
+    fn trained<P: Policy + Send>(self, _: impl Fn(&PoolShape, &[u64]) -> P) {}
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {

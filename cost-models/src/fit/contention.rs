@@ -1,0 +1,135 @@
+//! What slows down beside what.
+//!
+//! Copies beside a kernel that reads the accelerator's memory, copies beside host cores that stream the host's, and
+//! those cores beside copies. All as per mille of the time alone.
+
+use super::line::theil_sen;
+use super::table::Table;
+use crate::contention::HostContention;
+use crate::link::{Link, TransferCost};
+use crate::machine::HbmModel;
+use crate::picos::{MIB, mul_div_round};
+
+/// A copy's time beside a kernel that reads memory all the while, per mille of its time alone.
+///
+/// The slope of bursts beside the kernel over the same bursts alone. What bursts of any size take longer by (the start
+/// of the measurement, in the intercept) is no slowdown. `None` where it was not measured; faster than alone counts as
+/// equal.
+pub(super) fn copy_beside_kernel(table: &Table, measured: &str, link: &Link) -> Option<u32> {
+    let beside = table.points(measured, "copy-while-hbm-read")?;
+    let pairs: Vec<(f64, f64)> = beside
+        .iter()
+        .map(|(&(bytes, transfers), &ps)| (link.burst_ps(bytes, transfers) as f64, ps as f64))
+        .collect();
+    let (slope, _) = theil_sen(&pairs)?;
+    Some(((slope * 1000.0).round() as u32).max(1000))
+}
+
+/// A kernel's time while copies write what it reads from, per mille of its time alone.
+///
+/// Not measured but derived: both share the memory's bandwidth, so beside a link that writes at a tenth of what the
+/// memory can read, a kernel takes a tenth longer.
+pub(super) fn kernel_beside_copy(link: &Link, hbm: &HbmModel) -> u32 {
+    let TransferCost::Curve(curve) = &link.cost else { return 1000 };
+    let largest = curve.bytes[curve.bytes.len() - 1];
+    let writes = largest as f64 / link.queued_ps(largest).max(1) as f64 * 1e3;
+    1000 + (1000.0 * writes / hbm.saturated_gb_s()).round() as u32
+}
+
+/// Copies beside host cores and the reverse, for each number of threads that was measured both ways.
+pub(super) fn beside_host(
+    table: &Table,
+    measured: &str,
+    mode: &str,
+    link: &Link,
+) -> Vec<HostContention> {
+    let mut found: Vec<HostContention> = table
+        .modes(measured)
+        .filter_map(|(name, points)| {
+            let threads = name.strip_prefix(mode)?.strip_prefix("-while-cpu-")?;
+            let (&(bytes, transfers), &ps) = points.iter().next()?;
+            // Those copies ran back to back for as long as the threads did.
+            let alone = link.queued_ps(bytes).saturating_mul(u64::from(transfers));
+            let (size, read) = host_time(table, &format!("stream-read-{threads}"))?;
+            let (_, disturbed) = host_time(table, &format!("stream-read-{threads}-while-h2d"))?;
+            Some(HostContention {
+                threads: threads.strip_suffix('t')?.parse().ok()?,
+                copy_permille: permille(ps, alone),
+                host_permille: permille(disturbed, read),
+                host_ps_per_mib: mul_div_round(read, MIB, size),
+            })
+        })
+        .collect();
+    found.sort_unstable_by_key(|beside| beside.threads);
+    found
+}
+
+fn host_time(table: &Table, mode: &str) -> Option<(u64, u64)> {
+    let (&(bytes, transfers), &ps) = table.points("cpu", mode)?.iter().next()?;
+    Some((bytes.saturating_mul(u64::from(transfers)), ps))
+}
+
+/// `time / alone` in per mille, at least 1000: nothing is faster for being disturbed.
+fn permille(time: u64, alone: u64) -> u32 {
+    u32::try_from(mul_div_round(time, 1000, alone.max(1))).unwrap_or(u32::MAX).max(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::curve::BurstCurve;
+
+    fn table(rows: &str) -> Table {
+        let text = format!("device,link,mode,bytes,transfers,ms\n{rows}");
+        Table::read(text.as_bytes()).unwrap()
+    }
+
+    /// 1 ms a MiB.
+    fn link() -> Link {
+        Link::affine("l", 0, 1_000_000_000)
+    }
+
+    #[test]
+    fn a_constant_start_is_no_slowdown() {
+        // Alone 2, 4, 8 ms; beside a kernel 0.1 ms to start and a quarter more.
+        let rows = "D,l,copy-while-hbm-read,1048576,2,2.6\nD,l,copy-while-hbm-read,2097152,2,5.1
+            D,l,copy-while-hbm-read,4194304,2,10.1\n";
+        assert_eq!(copy_beside_kernel(&table(rows), "l", &link()), Some(1250));
+        let only_start =
+            "D,l,copy-while-hbm-read,1048576,2,2.1\nD,l,copy-while-hbm-read,2097152,2,4.1\n";
+        assert_eq!(copy_beside_kernel(&table(only_start), "l", &link()), Some(1000));
+        assert_eq!(copy_beside_kernel(&table("D,l,copy,8,1,1\n"), "l", &link()), None);
+    }
+
+    #[test]
+    fn a_kernel_shares_the_memory_with_copies() {
+        // Copies write 1 MiB in 10 us, kernels read 2 MiB in 2 us: a tenth.
+        let curve =
+            |ps: Vec<Vec<u64>>| BurstCurve { bytes: vec![MIB, 3 * MIB], transfers: vec![1], ps };
+        let mut link = link();
+        link.cost = TransferCost::Curve(curve(vec![vec![10_000_000], vec![30_000_000]]));
+        let chain = curve(vec![vec![5_000_000], vec![7_000_000]]);
+        assert_eq!(kernel_beside_copy(&link, &HbmModel { event_pair_ps: 0, chain }), 1100);
+    }
+
+    #[test]
+    fn copies_and_cores_slow_each_other() {
+        let rows =
+            "D,l,pinned-h2d-while-cpu-16t,2097152,1,3.0\nD,l,pinned-h2d-while-cpu-4t,2097152,1,2.2
+            D,cpu,stream-read-16t,4194304,1,2.0\nD,cpu,stream-read-16t-while-h2d,4194304,1,2.5
+            D,cpu,stream-read-4t,4194304,1,8.0\nD,cpu,stream-read-4t-while-h2d,4194304,1,7.0
+            D,l,pinned-h2d-while-cpu-8t,2097152,1,3.0\n";
+        let found = beside_host(&table(rows), "l", "pinned-h2d", &link());
+        let beside = |threads, copy_permille, host_permille, host_ps_per_mib| HostContention {
+            threads,
+            copy_permille,
+            host_permille,
+            host_ps_per_mib,
+        };
+        // 8 threads were not measured alone; 4 threads beside copies were not slower.
+        assert_eq!(
+            found,
+            [beside(4, 1100, 1000, 2_000_000_000), beside(16, 1500, 1250, 500_000_000)]
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! A link: the way an expert takes into the accelerator's memory, and what it costs.
+//!
+//! A link is a fixed cost and a rate, or a measured curve over size and burst length. What slows it down while other
+//! things run (contention) lies beside it; whoever builds a timeline decides when that applies.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::contention::Contention;
+use crate::curve::BurstCurve;
+use crate::error::ProfileError;
+use crate::picos::{MIB, Picos, mul_div_round};
+use crate::profile::LinkFile;
+
+/// What sort of wire it is; decides nothing, tells a person what to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkKind {
+    /// Host memory over PCI Express.
+    Pcie,
+    /// Coherent host memory over NVLink-C2C.
+    NvlinkC2c,
+    /// Another accelerator's memory over NVLink.
+    NvlinkPeer,
+    /// One memory for host and accelerator; a copy is still a copy.
+    Unified,
+    /// Storage.
+    Disk,
+    /// Anything else.
+    Other,
+}
+
+impl LinkKind {
+    /// Its name in profiles and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pcie => "pcie",
+            Self::NvlinkC2c => "nvlink-c2c",
+            Self::NvlinkPeer => "nvlink-peer",
+            Self::Unified => "unified",
+            Self::Disk => "disk",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What transfers cost on an otherwise idle link, in picoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum TransferCost {
+    /// A fixed cost for each transfer and a rate.
+    Affine {
+        /// Picoseconds for each transfer, whatever its size.
+        fixed_ps: u64,
+        /// Picoseconds for each MiB.
+        ps_per_mib: u64,
+    },
+    /// A measured curve.
+    Curve(BurstCurve),
+}
+
+/// What submitting copies costs around the copies themselves, in picoseconds; zero where the source does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Submission {
+    /// From the end of a kernel to the first copy that waits for it, and from the last copy to the kernel that waits
+    /// for that: both hand-offs between streams together. Paid once a burst that starts on an idle link.
+    pub handoff_ps: u64,
+    /// The least time between two copies that are each followed by an event: smaller copies go no faster.
+    pub copy_ps: u64,
+}
+
+/// An expert computed by host cores where it lies, instead of being copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostKernel {
+    /// Picoseconds for each MiB of weights, alone.
+    pub ps_per_mib: u64,
+}
+
+/// A link and everything that is known about its cost.
+///
+/// Bounds that hold for every size and count, and that prices rest on: `n` times [`Link::queued_ps`] <=
+/// [`Link::demand_ps`] of `n` <= `n` times [`Link::demand_ps`] of 1, and [`Link::burst_ps`] <= [`Link::demand_ps`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Short name, as given on a command line.
+    pub name: String,
+    /// What sort of wire.
+    pub kind: LinkKind,
+    /// One line for a person.
+    pub description: String,
+    /// Where the figures come from.
+    pub source: String,
+    /// When they were measured, or published, or read.
+    pub date: String,
+    /// What transfers cost.
+    pub cost: TransferCost,
+    /// A token's compute when every expert is resident, where the source gives it.
+    pub compute_per_token: Option<Picos>,
+    /// Host cores that can serve an expert, where the source gives their speed.
+    pub host_kernel: Option<HostKernel>,
+    /// What slows it and what it slows.
+    pub contention: Contention,
+    /// What submitting its copies costs.
+    pub submission: Submission,
+}
+
+impl Link {
+    /// A link with a fixed cost in picoseconds a transfer and a rate in picoseconds a MiB, and nothing else known.
+    pub fn affine(name: impl Into<String>, fixed_ps: u64, ps_per_mib: u64) -> Self {
+        Self {
+            name: name.into(),
+            kind: LinkKind::Other,
+            description: String::new(),
+            source: String::new(),
+            date: String::new(),
+            cost: TransferCost::Affine { fixed_ps, ps_per_mib },
+            compute_per_token: None,
+            host_kernel: None,
+            contention: Contention::default(),
+            submission: Submission::default(),
+        }
+    }
+
+    /// From the text of a TOML profile.
+    ///
+    /// # Errors
+    /// [`ProfileError`] when the text is not TOML of these fields or a value is impossible.
+    pub fn from_toml_str(text: &str) -> Result<Self, ProfileError> {
+        LinkFile::parse(text, "(text)")?.into_link()
+    }
+
+    /// From a TOML profile's file.
+    ///
+    /// # Errors
+    /// [`ProfileError`], as [`Link::from_toml_str`], or when the file cannot be read.
+    pub fn from_toml_path(path: impl AsRef<Path>) -> Result<Self, ProfileError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ProfileError::Io { path: path.into(), source })?;
+        LinkFile::parse(&text, &path.display().to_string())?.into_link()
+    }
+
+    /// As a TOML profile, which reads back to an equal link. Rates that a source's figures gave are written as rates.
+    ///
+    /// # Errors
+    /// [`ProfileError::Write`] when a figure does not fit TOML's 63-bit integers.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        LinkFile::from(self).to_toml(&self.name)
+    }
+
+    /// One transfer alone, in picoseconds; 0 for 0 bytes.
+    pub fn transfer_ps(&self, bytes: u64) -> u64 {
+        self.burst_ps(bytes, 1)
+    }
+
+    /// `transfers` transfers of `bytes` each, queued back to back on an idle link, in picoseconds.
+    pub fn burst_ps(&self, bytes: u64, transfers: u32) -> u64 {
+        match &self.cost {
+            TransferCost::Affine { .. } if bytes == 0 => 0,
+            TransferCost::Affine { fixed_ps, ps_per_mib } => mul_div_round(*ps_per_mib, bytes, MIB)
+                .saturating_add(*fixed_ps)
+                .saturating_mul(u64::from(transfers)),
+            TransferCost::Curve(curve) => curve.burst_ps(bytes, transfers),
+        }
+    }
+
+    /// One more transfer of `bytes` behind others that keep the link busy, in picoseconds: no start to pay, but never
+    /// less than submitting it takes.
+    pub fn queued_ps(&self, bytes: u64) -> u64 {
+        let marginal = match &self.cost {
+            TransferCost::Affine { .. } => self.transfer_ps(bytes),
+            TransferCost::Curve(curve) => curve.queued_ps(bytes),
+        };
+        if bytes == 0 { 0 } else { marginal.max(self.submission.copy_ps) }
+    }
+
+    /// A burst that a layer waits for, on an idle link: from the end of the kernel that the copies wait for to the
+    /// start of the kernel that waits for the copies, in picoseconds.
+    pub fn demand_ps(&self, bytes: u64, transfers: u32) -> u64 {
+        if bytes == 0 || transfers == 0 {
+            return 0;
+        }
+        let submitted = self
+            .submission
+            .copy_ps
+            .saturating_mul(u64::from(transfers - 1))
+            .saturating_add(self.transfer_ps(bytes));
+        self.burst_ps(bytes, transfers).max(submitted).saturating_add(self.submission.handoff_ps)
+    }
+
+    /// Share of a layer's misses to fetch when the host's cores serve the rest and both are to finish together, 0 to 1.
+    ///
+    /// From the rates of copies of `bytes` and of the cores while both run, if the profile has their contention at any
+    /// number of threads (the most is taken); else FreeToken's fallback, link over host alone. `None` without a host
+    /// kernel.
+    pub fn fetch_share(&self, bytes: u64) -> Option<f64> {
+        let host = self.host_kernel_ps(bytes)? as f64;
+        let link = self.queued_ps(bytes) as f64;
+        let share = match self.contention.host.last() {
+            Some(beside) => {
+                let host = host * f64::from(beside.host_permille);
+                let link = link * f64::from(beside.copy_permille);
+                // Rates are inverse times: (1/link) / (1/link + 1/host).
+                host / (host + link)
+            }
+            None => host / link,
+        };
+        Some(share.min(1.0))
+    }
+
+    /// [`Link::transfer_ps`] as a span.
+    pub fn transfer(&self, bytes: u64) -> Picos {
+        Picos(self.transfer_ps(bytes))
+    }
+
+    /// [`Link::burst_ps`] as a span.
+    pub fn burst(&self, bytes: u64, transfers: u32) -> Picos {
+        Picos(self.burst_ps(bytes, transfers))
+    }
+
+    /// Time that an expert of `bytes` takes on the host's cores alone, if the profile has them.
+    pub fn host_kernel_ps(&self, bytes: u64) -> Option<u64> {
+        self.host_kernel.map(|kernel| mul_div_round(kernel.ps_per_mib, bytes, MIB))
+    }
+
+    /// The rate in GiB/s that one transfer of `bytes` reaches.
+    pub fn rate_gib_s(&self, bytes: u64) -> f64 {
+        bytes as f64 / (MIB as f64 * 1024.0) / (self.transfer_ps(bytes) as f64 * 1e-12)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contention::HostContention;
+
+    #[test]
+    fn affine_cost_by_hand() {
+        // 5 us and 1 ms a MiB: 1.5 MiB takes 1.505 ms, three of them 4.515 ms.
+        let link = Link::affine("l", 5_000_000, 1_000_000_000);
+        assert_eq!(link.transfer_ps(3 * MIB / 2), 1_505_000_000);
+        assert_eq!(link.burst_ps(3 * MIB / 2, 3), 4_515_000_000);
+        assert_eq!(link.transfer(MIB).as_ms_f64(), 1.005);
+        assert_eq!(link.transfer_ps(0), 0);
+        assert_eq!(link.burst_ps(MIB, 0), 0);
+    }
+
+    #[test]
+    fn a_demand_burst_pays_the_hand_off_once() {
+        // Curve: one copy 10, each further 6; submitting takes at least 8 a copy; hand-off 3.
+        let curve = BurstCurve {
+            bytes: vec![100, 200],
+            transfers: vec![1, 2, 4],
+            ps: vec![vec![10, 16, 28], vec![20, 32, 56]],
+        };
+        let mut link = Link::affine("l", 0, 1);
+        link.cost = TransferCost::Curve(curve);
+        link.submission = Submission { handoff_ps: 3, copy_ps: 8 };
+        assert_eq!(link.demand_ps(100, 1), 13);
+        assert_eq!(link.demand_ps(100, 4), 10 + 3 * 8 + 3, "submission is the bottleneck");
+        assert_eq!(link.demand_ps(200, 4), 56 + 3, "the link is");
+        assert_eq!(link.queued_ps(100), 8);
+        assert_eq!(link.queued_ps(200), 12);
+        assert_eq!(link.demand_ps(200, 0), 0);
+        assert_eq!(link.demand_ps(0, 4), 0);
+        assert_eq!(link.queued_ps(0), 0);
+    }
+
+    #[test]
+    fn the_fetch_share_balances_link_and_host() {
+        // Link 3 ms a MiB, host 1 ms a MiB; beside each other 2 and 1.5 times slower: 6 against 1.5.
+        let mut link = Link::affine("l", 0, 3_000_000_000);
+        assert_eq!(link.fetch_share(MIB), None);
+        link.host_kernel = Some(HostKernel { ps_per_mib: 1_000_000_000 });
+        assert_eq!(link.fetch_share(MIB), Some(1.0 / 3.0), "nothing known of contention");
+        link.contention.host = vec![HostContention {
+            threads: 8,
+            copy_permille: 2000,
+            host_permille: 1500,
+            host_ps_per_mib: 1_000_000_000,
+        }];
+        assert_eq!(link.fetch_share(MIB), Some(0.2));
+    }
+
+    #[test]
+    fn an_absurd_transfer_saturates() {
+        let link = Link::affine("l", 1, u64::MAX);
+        assert_eq!(link.burst_ps(u64::MAX, u32::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_missing_file_names_its_path() {
+        let error = Link::from_toml_path("/nowhere/link.toml").unwrap_err();
+        assert!(matches!(error, ProfileError::Io { .. }));
+        assert!(error.to_string().starts_with("cannot read profile /nowhere/link.toml"));
+    }
+}

@@ -1,0 +1,277 @@
+//! Link profiles as TOML files.
+//!
+//! A profile carries what its source measured; rates are calculated from that when it is loaded, so that a published
+//! figure is data with a source and never a constant. Every value is checked: a profile that loads can be priced with.
+
+use serde::{Deserialize, Serialize};
+
+use crate::contention::Contention;
+use crate::curve::BurstCurve;
+use crate::error::ProfileError;
+use crate::link::{HostKernel, Link, LinkKind, Submission, TransferCost};
+use crate::picos::{MIB, Picos};
+
+/// A link as its file has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LinkFile {
+    name: String,
+    kind: LinkKind,
+    description: String,
+    source: String,
+    date: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compute_ms_per_token: Option<f64>,
+    cost: FileCost,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_kernel: Option<FileHostKernel>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    contention: Contention,
+    #[serde(default, skip_serializing_if = "is_default")]
+    submission: Submission,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The forms in which sources give a cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum FileCost {
+    /// A run with experts held off the accelerator against one without: the share `top_k / experts` of the offloaded
+    /// bytes moves each token, and the token takes so much longer.
+    AddedTime { offloaded_gib: f64, top_k: u32, experts: u32, ms_per_token_added: f64 },
+    /// A plain bandwidth, in one of the two units.
+    Bandwidth { gib_s: Option<f64>, gb_s: Option<f64> },
+    /// Fixed cost and rate, as they are.
+    Affine { fixed_ps: u64, ps_per_mib: u64 },
+    /// A curve, as it is.
+    Curve(BurstCurve),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHostKernel {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gb_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ps_per_mib: Option<u64>,
+}
+
+impl LinkFile {
+    pub(crate) fn parse(text: &str, origin: &str) -> Result<Self, ProfileError> {
+        toml::from_str(text).map_err(|source| ProfileError::Toml {
+            origin: origin.into(),
+            source: Box::new(source),
+        })
+    }
+
+    pub(crate) fn to_toml(&self, origin: &str) -> Result<String, ProfileError> {
+        toml::to_string(self).map_err(|source| ProfileError::Write {
+            origin: origin.into(),
+            source: Box::new(source),
+        })
+    }
+
+    pub(crate) fn into_link(self) -> Result<Link, ProfileError> {
+        let name = self.name;
+        for (field, text) in [("source", &self.source), ("date", &self.date), ("name", &name)] {
+            if text.trim().is_empty() {
+                return Err(ProfileError::invalid(&name, field, "is empty"));
+            }
+        }
+        self.contention.validate(&name)?;
+        let compute_per_token = self
+            .compute_ms_per_token
+            .map(|ms| positive(&name, "compute_ms_per_token", ms, 1e7).map(Picos::from_ms_f64))
+            .transpose()?;
+        let host_kernel =
+            self.host_kernel.map(|kernel| kernel.into_host_kernel(&name)).transpose()?;
+        Ok(Link {
+            cost: self.cost.into_cost(&name)?,
+            name,
+            kind: self.kind,
+            description: self.description,
+            source: self.source,
+            date: self.date,
+            compute_per_token,
+            host_kernel,
+            contention: self.contention,
+            submission: self.submission,
+        })
+    }
+}
+
+impl From<&Link> for LinkFile {
+    fn from(link: &Link) -> Self {
+        Self {
+            name: link.name.clone(),
+            kind: link.kind,
+            description: link.description.clone(),
+            source: link.source.clone(),
+            date: link.date.clone(),
+            compute_ms_per_token: link.compute_per_token.map(Picos::as_ms_f64),
+            cost: match &link.cost {
+                TransferCost::Affine { fixed_ps, ps_per_mib } => {
+                    FileCost::Affine { fixed_ps: *fixed_ps, ps_per_mib: *ps_per_mib }
+                }
+                TransferCost::Curve(curve) => FileCost::Curve(curve.clone()),
+            },
+            host_kernel: link
+                .host_kernel
+                .map(|kernel| FileHostKernel { gb_s: None, ps_per_mib: Some(kernel.ps_per_mib) }),
+            contention: link.contention.clone(),
+            submission: link.submission,
+        }
+    }
+}
+
+impl FileCost {
+    fn into_cost(self, name: &str) -> Result<TransferCost, ProfileError> {
+        match self {
+            Self::AddedTime { offloaded_gib, top_k, experts, ms_per_token_added } => {
+                let gib = positive(name, "cost.added_time.offloaded_gib", offloaded_gib, 1e6)?;
+                let added =
+                    positive(name, "cost.added_time.ms_per_token_added", ms_per_token_added, 1e7)?;
+                if top_k == 0 || top_k > experts {
+                    return Err(ProfileError::invalid(
+                        name,
+                        "cost.added_time.top_k",
+                        format!("is {top_k} of {experts} experts, must be 1 to {experts}"),
+                    ));
+                }
+                let moved_mib = gib * 1024.0 * f64::from(top_k) / f64::from(experts);
+                let ps_per_mib = Picos::from_ms_f64(added / moved_mib).0;
+                Ok(TransferCost::Affine { fixed_ps: 0, ps_per_mib })
+            }
+            Self::Bandwidth { gib_s, gb_s } => {
+                let bytes_s = bytes_per_second(name, "cost.bandwidth", gib_s, gb_s)?;
+                Ok(TransferCost::Affine { fixed_ps: 0, ps_per_mib: ps_per_mib(bytes_s) })
+            }
+            Self::Affine { fixed_ps, ps_per_mib } => {
+                if ps_per_mib == 0 {
+                    return Err(ProfileError::invalid(name, "cost.affine.ps_per_mib", "is zero"));
+                }
+                Ok(TransferCost::Affine { fixed_ps, ps_per_mib })
+            }
+            Self::Curve(curve) => {
+                curve.validate(name, "cost.curve")?;
+                Ok(TransferCost::Curve(curve))
+            }
+        }
+    }
+}
+
+impl FileHostKernel {
+    fn into_host_kernel(self, name: &str) -> Result<HostKernel, ProfileError> {
+        match (self.gb_s, self.ps_per_mib) {
+            (Some(_), None) => {
+                let bytes_s = bytes_per_second(name, "host_kernel", None, self.gb_s)?;
+                Ok(HostKernel { ps_per_mib: ps_per_mib(bytes_s) })
+            }
+            (None, Some(ps_per_mib)) if ps_per_mib > 0 => Ok(HostKernel { ps_per_mib }),
+            _ => Err(ProfileError::invalid(
+                name,
+                "host_kernel",
+                "needs either gb_s or a positive ps_per_mib",
+            )),
+        }
+    }
+}
+
+/// Exactly one of the two units, positive and under 1 PB/s, in bytes a second.
+fn bytes_per_second(
+    name: &str,
+    field: &str,
+    gib_s: Option<f64>,
+    gb_s: Option<f64>,
+) -> Result<f64, ProfileError> {
+    match (gib_s, gb_s) {
+        (Some(gib), None) => {
+            Ok(positive(name, &format!("{field}.gib_s"), gib, 1e6)? * (MIB as f64 * 1024.0))
+        }
+        (None, Some(gb)) => Ok(positive(name, &format!("{field}.gb_s"), gb, 1e6)? * 1e9),
+        _ => Err(ProfileError::invalid(name, field, "needs exactly one of gib_s and gb_s")),
+    }
+}
+
+fn ps_per_mib(bytes_per_second: f64) -> u64 {
+    (MIB as f64 / bytes_per_second * 1e12).round() as u64
+}
+
+fn positive(name: &str, field: &str, value: f64, limit: f64) -> Result<f64, ProfileError> {
+    if value.is_finite() && value > 0.0 && value <= limit {
+        Ok(value)
+    } else {
+        let why = format!("is {value}, must be over 0 and at most {limit}");
+        Err(ProfileError::invalid(name, field, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        name = "l"
+        kind = "pcie"
+        description = "d"
+        source = "s"
+        date = "2026-11-29"
+        [cost.bandwidth]
+        gib_s = 2.0
+    "#;
+
+    fn broken(from: &str, to: &str) -> ProfileError {
+        assert!(GOOD.contains(from), "the text to break is there");
+        Link::from_toml_str(&GOOD.replace(from, to)).unwrap_err()
+    }
+
+    #[test]
+    fn a_bandwidth_becomes_a_rate() {
+        // 2 GiB/s = 2048 MiB/s: 488,281,250 ps a MiB.
+        let link = Link::from_toml_str(GOOD).unwrap();
+        assert_eq!(link.transfer_ps(MIB), 488_281_250);
+        let link = Link::from_toml_str(&GOOD.replace("gib_s = 2.0", "gb_s = 1.048576")).unwrap();
+        assert_eq!(link.transfer_ps(MIB), 1_000_000_000);
+    }
+
+    #[test]
+    fn unknown_fields_and_broken_text_are_refused() {
+        let error = broken("source", "sauce");
+        assert!(matches!(error, ProfileError::Toml { .. }));
+        assert!(error.to_string().contains("unknown field `sauce`"), "{error}");
+        assert!(matches!(broken("\"pcie\"", "\"string\""), ProfileError::Toml { .. }));
+        assert!(matches!(broken("[cost.bandwidth]", "[cost.magic]"), ProfileError::Toml { .. }));
+    }
+
+    #[test]
+    fn impossible_values_are_refused_with_field_and_reason() {
+        for (value, shown) in [("-1.0", "-1"), ("nan", "NaN"), ("inf", "inf"), ("0.0", "0")] {
+            let error = broken("2.0", value);
+            assert!(matches!(error, ProfileError::Invalid { .. }));
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "profile l: cost.bandwidth.gib_s is {shown}, must be over 0 and at most 1000000"
+                )
+            );
+        }
+        let error = broken("gib_s = 2.0", "gib_s = 2.0\ngb_s = 2.0");
+        assert!(error.to_string().contains("exactly one of gib_s and gb_s"));
+        assert!(broken("\"s\"", "\"\"").to_string().contains("source is empty"));
+    }
+
+    #[test]
+    fn impossible_shares_and_rates_are_refused() {
+        let added = "[cost.added_time]\noffloaded_gib = 5.0\ntop_k = 9\nexperts = 8\nms_per_token_added = 1.0";
+        let error = broken("[cost.bandwidth]\n        gib_s = 2.0", added);
+        assert!(error.to_string().contains("top_k is 9 of 8 experts"), "{error}");
+        let none = "gib_s = 2.0\n[host_kernel]";
+        assert!(broken("gib_s = 2.0", none).to_string().contains("needs either gb_s"));
+        let zero = "[cost.affine]\nfixed_ps = 1\nps_per_mib = 0";
+        let error = broken("[cost.bandwidth]\n        gib_s = 2.0", zero);
+        assert!(error.to_string().contains("ps_per_mib is zero"));
+    }
+}

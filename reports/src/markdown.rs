@@ -1,0 +1,48 @@
+//! Sheets as Markdown tables.
+
+use crate::Sheet;
+
+/// Title as a heading, table, note.
+pub(crate) fn render(sheet: &Sheet) -> String {
+    let mut text = String::new();
+    if !sheet.title.is_empty() {
+        text.push_str(&format!("### {}\n\n", sheet.title.replace('\n', " · ")));
+    }
+    let headings = sheet.columns.iter().map(|column| match column.heading.as_str() {
+        "" => column.name.clone(),
+        // A break after a hyphen is one word's.
+        heading => escape(&heading.replace("-\n", "-").replace('\n', " ")),
+    });
+    line(&mut text, headings);
+    line(&mut text, sheet.columns.iter().map(|c| if c.left { ":--" } else { "--:" }.to_owned()));
+    for row in &sheet.rows {
+        line(&mut text, row.iter().map(|cell| escape(&cell.for_people())));
+    }
+    if !sheet.note.is_empty() {
+        text.push_str(&format!("\n{}\n", sheet.note));
+    }
+    text
+}
+
+fn line(text: &mut String, cells: impl Iterator<Item = String>) {
+    text.push_str(&format!("| {} |\n", cells.collect::<Vec<_>>().join(" | ")));
+}
+
+fn escape(cell: &str) -> String {
+    cell.replace('|', "\\|").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cell, Column};
+
+    #[test]
+    fn cells_cannot_break_the_table() {
+        let columns = vec![Column::left("a\nb", "a"), Column::right("h200-\npcie", "ms")];
+        let mut sheet = Sheet::new("one\ntwo", columns);
+        sheet.rows.push(vec!["x|y\nz".into(), Cell::Count(1000)]);
+        let expected = "### one · two\n\n| a b | h200-pcie |\n| :-- | --: |\n| x\\|y z | 1,000 |\n";
+        assert_eq!(render(&sheet), expected);
+    }
+}

@@ -1,0 +1,366 @@
+//! The main job: policies x scopes x capacities over one trace, each priced on every link.
+
+use hotset_cost_models::Link;
+use hotset_policies::{Need, PolicySpec, Slots};
+use hotset_traces::{Phase, Shape, Trace};
+use rayon::prelude::*;
+
+use crate::report::{LinkPrice, PhaseChoice, Report, Row, SCHEMA, Settings, TraceSummary};
+use crate::{
+    Bucket, Capacity, Compute, Counts, Futures, Misses, Prefetch, Prices, Scope, Semantics,
+    Serving, Setting, SimError, TimeModel, Timeline, Times, Window, replay, replay_timed,
+};
+
+/// What to compare.
+#[derive(Debug, Clone)]
+pub struct Compare {
+    /// Policies, each with the text that named it.
+    pub policies: Vec<(String, PolicySpec)>,
+    /// Scopes.
+    pub scopes: Vec<Scope>,
+    /// Capacities, each with the text that gave it.
+    pub capacities: Vec<(String, Capacity)>,
+    /// Links.
+    pub links: Vec<Link>,
+    /// Steps to replay.
+    pub phase: PhaseChoice,
+    /// Event or sequential.
+    pub semantics: Semantics,
+    /// Tokens that count as cold; `None`: until the cache has first been full.
+    pub warmup: Option<u64>,
+    /// Prompt tokens a step, where the trace has no steps of its own.
+    pub chunk: u32,
+    /// Bytes of an expert in every layer; `None`: as the trace records them.
+    pub expert_bytes: Option<u64>,
+    /// What the engine does beside evicting.
+    pub serving: Serving,
+    /// Compute, and how copies run beside it.
+    pub time: TimeModel,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// Told how the work goes; called from several threads.
+pub trait Progress: Sync {
+    /// There are `replays` to do.
+    fn begin(&self, replays: u64);
+    /// One of them is done.
+    fn advance(&self);
+    /// Whether to stop before the next one.
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
+impl Progress for () {
+    fn begin(&self, _: u64) {}
+    fn advance(&self) {}
+}
+
+/// One cache size: its scope, its slots, and the bound's counts once they are known.
+struct Size {
+    scope: Scope,
+    slots: Slots,
+    resizes: Vec<(u64, Slots)>,
+}
+
+/// Replays every combination, in parallel over rayon's current pool; the result does not depend on
+/// the number of threads.
+///
+/// # Errors
+/// An impossible capacity, a phase that the trace does not have, a column that a policy lacks.
+pub fn compare(
+    trace: &Trace,
+    request: &Compare,
+    progress: &impl Progress,
+) -> Result<Report, SimError> {
+    let phases = present_phases(trace, request.phase)?;
+    request.policies.iter().try_for_each(|(_, policy)| check_columns(trace, policy))?;
+    let shape = match request.expert_bytes {
+        Some(bytes) => trace.shape().with_expert_bytes(bytes),
+        None => trace.shape().clone(),
+    };
+    let mut sizes = Vec::new();
+    for (_, capacity) in &request.capacities {
+        for &scope in &request.scopes {
+            let slots = capacity.slots(&shape, scope)?;
+            let resizes = request.serving.resizes(trace, &shape, scope, request.phase.only())?;
+            sizes.push(Size { scope, slots, resizes });
+        }
+    }
+    let steps = request.serving.steps(trace, request.chunk)?;
+    let futures = Futures::new(trace, &steps, request.semantics, request.phase.only())
+        .with_prefill(request.serving.prefill);
+    let timed = request.semantics == Semantics::Event && is_sized(&shape);
+
+    // The bound of each size comes first, then each policy at each size.
+    let mut jobs: Vec<(Option<&PolicySpec>, &Size)> = Vec::new();
+    jobs.extend(sizes.iter().map(|size| (None, size)));
+    for size in &sizes {
+        jobs.extend(request.policies.iter().map(|(_, policy)| (Some(policy), size)));
+    }
+    progress.begin(jobs.len() as u64);
+    let runs: Vec<Run> = jobs
+        .par_iter()
+        .map(|&(policy, size)| {
+            if progress.cancelled() {
+                return Err(SimError::Interrupted);
+            }
+            let setting = Setting {
+                semantics: request.semantics,
+                phase: request.phase.only(),
+                warmup: request.warmup,
+                prefill: request.serving.prefill,
+                resizes: size.resizes.clone(),
+                ..Setting::new(policy.unwrap_or(&PolicySpec::Belady).clone(), size.slots.clone())
+            };
+            let run = match policy {
+                None => replay(trace, &steps, &futures, &setting).map(Run::counted),
+                Some(policy) => {
+                    let links = if timed { &request.links[..] } else { &[] };
+                    let timeline = |link| Timeline::new(&shape, link, &request.time);
+                    let timelines = links.iter().map(timeline).collect();
+                    let setting = match is_bound(policy) {
+                        true => setting,
+                        false => Setting {
+                            prefetch: request.serving.prefetch,
+                            misses: request.serving.misses,
+                            ..setting
+                        },
+                    };
+                    replay_timed(trace, &steps, &futures, &setting, timelines).map(Run::of)
+                }
+            };
+            progress.advance();
+            run
+        })
+        .collect::<Result<_, _>>()?;
+
+    let (bounds, runs) = runs.split_at(sizes.len());
+    let mut rows = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let (size, policy) = (index / request.policies.len(), index % request.policies.len());
+        for &phase in &phases {
+            for window in [Window::All, Window::Cold, Window::Steady] {
+                let bucket = run.counts.bucket(phase, window);
+                if bucket.tokens == 0 {
+                    continue;
+                }
+                let bound = bounds[size].counts.bucket(phase, window);
+                rows.push(row(
+                    request,
+                    &request.policies[policy].0,
+                    (&sizes[size], &shape),
+                    (phase, window),
+                    (run, &bucket, bound.misses()),
+                ));
+            }
+        }
+    }
+    let mut warnings = warnings(&sizes, &shape, &rows);
+    let bounds = request.policies.iter().filter(|(_, policy)| is_bound(policy));
+    let alone =
+        request.serving.prefetch == Prefetch::None && request.serving.misses == Misses::Fetch;
+    warnings.extend(bounds.filter(|_| !alone).map(|(name, _)| {
+        format!("{name} is a bound: its rows are without prefetch, every miss fetched")
+    }));
+    Ok(Report {
+        schema: SCHEMA,
+        trace: TraceSummary::of(trace),
+        settings: settings(trace, request, &shape),
+        rows,
+        warnings,
+    })
+}
+
+/// Refuses a policy whose column the trace lacks, saying who gives it.
+fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
+    if policy.info().needs != Need::Weights || trace.weights().is_some() {
+        return Ok(());
+    }
+    let columns = trace.columns();
+    let importers = columns.iter().find(|column| column.name == "weights");
+    Err(SimError::MissingColumn {
+        policy: policy.info().name.to_owned(),
+        column: "weights",
+        importers: importers.map(|column| column.importers.join(", ")).unwrap_or_default(),
+    })
+}
+
+/// What a replay gave: counts, and the times over each link where there are timelines.
+struct Run {
+    counts: Counts,
+    times: Vec<Times>,
+}
+
+impl Run {
+    fn counted(counts: Counts) -> Self {
+        Self { counts, times: Vec::new() }
+    }
+
+    fn of((counts, timelines): (Counts, Vec<Timeline>)) -> Self {
+        let times = timelines.into_iter().map(|timeline| timeline.finish().0).collect();
+        Self { counts, times }
+    }
+}
+
+/// A bound replays the accesses as they are: nothing is prefetched, nothing served elsewhere.
+fn is_bound(policy: &PolicySpec) -> bool {
+    policy.info().needs == Need::Future
+}
+
+/// Whether the bytes of every layer's experts are known.
+fn is_sized(shape: &Shape) -> bool {
+    shape.layers().iter().all(|layer| layer.expert_bytes > 0)
+}
+
+fn present_phases(trace: &Trace, choice: PhaseChoice) -> Result<Vec<Phase>, SimError> {
+    let present = |phase: Phase| trace.phases().contains(&(phase as u8));
+    match choice.only() {
+        Some(phase) if present(phase) => Ok(vec![phase]),
+        Some(phase) => Err(SimError::NoTokens { phase: phase.name() }),
+        None => Ok(Phase::ALL.into_iter().filter(|&phase| present(phase)).collect()),
+    }
+}
+
+fn row(
+    request: &Compare,
+    policy: &str,
+    (size, shape): (&Size, &Shape),
+    (phase, window): (Phase, Window),
+    (run, bucket, belady_misses): (&Run, &Bucket, u64),
+) -> Row {
+    let capacity_slots = size.slots.total();
+    let ratio = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
+    let sized = is_sized(shape);
+    let copies = bucket.demand_fetches.iter().zip(&bucket.prefetches).zip(shape.layers());
+    let bytes: u128 = copies
+        .map(|((&demand, &ahead), layer)| {
+            u128::from(demand + ahead) * u128::from(layer.expert_bytes)
+        })
+        .sum();
+    Row {
+        policy: policy.to_owned(),
+        scope: size.scope,
+        capacity_slots,
+        capacity_share: f64::from(capacity_slots) / f64::from(shape.total_experts()),
+        phase,
+        window,
+        semantics: request.semantics,
+        tokens: bucket.tokens,
+        accesses: bucket.accesses,
+        hits: bucket.hits,
+        misses: bucket.misses(),
+        hit_rate: ratio(bucket.hits, bucket.accesses),
+        demand_fetches: bucket.demanded(),
+        unplaced: bucket.unplaced,
+        overflow_events: bucket.overflow_events,
+        prefetches: bucket.prefetched(),
+        prefetches_used: bucket.prefetches_used,
+        prefetches_wasted: bucket.prefetches_wasted,
+        host_served: bucket.host_served,
+        refetches: bucket.refetches,
+        moved_per_token: bucket.moved() as f64 / bucket.tokens as f64,
+        mib_per_token: sized.then(|| bytes as f64 / f64::from(1 << 20) / bucket.tokens as f64),
+        belady_misses,
+        belady_ratio: ratio(bucket.misses(), belady_misses),
+        links: if sized {
+            let price = |(index, link): (usize, &Link)| {
+                let spent = run.times.get(index).map(|times| times.bucket(phase, window));
+                let compute =
+                    u128::from(request.time.compute.token_ps(shape)) * u128::from(bucket.tokens);
+                let prices = Prices::of(link, shape, bucket, compute, spent);
+                LinkPrice::per_token(&link.name, &prices, bucket.tokens)
+            };
+            request.links.iter().enumerate().map(price).collect()
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+fn settings(trace: &Trace, request: &Compare, shape: &Shape) -> Settings {
+    Settings {
+        hotset: env!("CARGO_PKG_VERSION"),
+        policies: request.policies.iter().map(|(text, _)| text.clone()).collect(),
+        scopes: request.scopes.clone(),
+        capacities: request.capacities.iter().map(|(text, _)| text.clone()).collect(),
+        links: request.links.iter().map(|link| link.name.clone()).collect(),
+        phase: request.phase,
+        semantics: request.semantics,
+        warmup_tokens: request.warmup,
+        steps: request.serving.steps_text(trace, request.chunk),
+        expert_bytes: shape.layers().iter().map(|layer| layer.expert_bytes).collect(),
+        compute_ms_per_token: match request.time.compute {
+            Compute::PerToken(token) => Some(token.as_ms_f64()),
+            Compute::None | Compute::Memory { .. } => None,
+        },
+        dense_bytes_per_layer: match request.time.compute {
+            Compute::Memory { dense_bytes, .. } => Some(dense_bytes),
+            Compute::None | Compute::PerToken(_) => None,
+        },
+        serving: request.serving.clone(),
+        copies: request.time.copies,
+        wait: request.time.wait,
+        contention: request.time.contention,
+        seed: request.seed,
+    }
+}
+
+fn warnings(sizes: &[Size], shape: &Shape, rows: &[Row]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let token = shape.experts_per_token();
+    for size in sizes {
+        if let Slots::Global(slots) = size.slots
+            && slots < token
+        {
+            warnings.push(format!(
+                "{slots} slots are fewer than the {token} experts that one token uses: a global \
+                 LRU has evicted an expert before its layer's next turn and hits only by chance \
+                 of order; give at least {token} slots, or use --scope layer"
+            ));
+        }
+    }
+    for size in sizes {
+        let overflows: u64 = rows
+            .iter()
+            .filter(|row| {
+                row.window == Window::All
+                    && row.scope == size.scope
+                    && row.capacity_slots == size.slots.total()
+            })
+            .map(|row| row.overflow_events)
+            .max()
+            .unwrap_or(0);
+        if overflows > 0 {
+            warnings.push(format!(
+                "{} scope, {} slots: {overflows} events need more experts than their pool has \
+                 slots; their misses went through a transient buffer and were not admitted",
+                size.scope.name(),
+                size.slots.total(),
+            ));
+        }
+    }
+    for row in rows.iter().filter(|row| row.window == Window::All) {
+        for link in &row.links {
+            if link.time.is_some_and(|time| time.overlap_saves_ms < 0.0) {
+                warnings.push(format!(
+                    "{}, {} scope, {} slots, {} over {}: overlap costs more than it hides; copies \
+                     and kernels slow each other by more than what runs at once saves",
+                    row.policy,
+                    row.scope.name(),
+                    row.capacity_slots,
+                    row.phase.name(),
+                    link.link,
+                ));
+            }
+        }
+    }
+    if !is_sized(shape) {
+        warnings.push(
+            "the size of an expert is not recorded, so no bytes and no times: give --expert-size"
+                .to_owned(),
+        );
+    }
+    warnings
+}

@@ -1,0 +1,160 @@
+//! What a replay counts, by phase and window.
+
+use hotset_traces::Phase;
+use serde::{Deserialize, Serialize};
+
+/// Part of a run: before the cache has first been full (or over the warm-up tokens), and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Window {
+    /// The whole run.
+    All,
+    /// Until the cache was full, or over the warm-up.
+    Cold,
+    /// The rest.
+    Steady,
+}
+
+impl Window {
+    /// Its name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Cold => "cold",
+            Self::Steady => "steady",
+        }
+    }
+
+    /// Whether the steady (else the cold) part of a run belongs to it.
+    #[must_use]
+    pub fn includes(self, steady: bool) -> bool {
+        match self {
+            Self::All => true,
+            Self::Cold => !steady,
+            Self::Steady => steady,
+        }
+    }
+}
+
+/// Counts of one phase in one window.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Tokens that ran.
+    pub tokens: u64,
+    /// Distinct experts asked for, over all events.
+    pub accesses: u64,
+    /// Of those, resident and usable at once.
+    pub hits: u64,
+    /// Experts copied because they were asked for, by layer, those served through the transient
+    /// buffer included; of a streamed prefill, all of a layer's experts.
+    pub demand_fetches: Vec<u64>,
+    /// Experts copied because they were predicted, by layer.
+    pub prefetches: Vec<u64>,
+    /// Prefetched experts that were asked for before they left.
+    pub prefetches_used: u64,
+    /// Prefetched experts that left before they were asked for.
+    pub prefetches_wasted: u64,
+    /// Misses that the host's cores served where the experts lie.
+    pub host_served: u64,
+    /// Experts copied again because a streamed prefill had overwritten their slots.
+    pub refetches: u64,
+    /// Misses that found no slot and went through the transient buffer.
+    pub unplaced: u64,
+    /// Events that needed more experts than their pool has slots.
+    pub overflow_events: u64,
+}
+
+impl Bucket {
+    fn new(layers: usize) -> Self {
+        Self { demand_fetches: vec![0; layers], prefetches: vec![0; layers], ..Self::default() }
+    }
+
+    /// Accesses that were not hits.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.accesses - self.hits
+    }
+
+    /// Experts copied because they were asked for.
+    #[must_use]
+    pub fn demanded(&self) -> u64 {
+        self.demand_fetches.iter().sum()
+    }
+
+    /// Experts copied because they were predicted.
+    #[must_use]
+    pub fn prefetched(&self) -> u64 {
+        self.prefetches.iter().sum()
+    }
+
+    /// Experts moved: every copy.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.demanded() + self.prefetched()
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.tokens += other.tokens;
+        self.accesses += other.accesses;
+        self.hits += other.hits;
+        self.unplaced += other.unplaced;
+        self.overflow_events += other.overflow_events;
+        self.prefetches_used += other.prefetches_used;
+        self.prefetches_wasted += other.prefetches_wasted;
+        self.host_served += other.host_served;
+        self.refetches += other.refetches;
+        for (sums, more) in [
+            (&mut self.demand_fetches, &other.demand_fetches),
+            (&mut self.prefetches, &other.prefetches),
+        ] {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+    }
+}
+
+/// The counts of a whole replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// `[phase][cold, steady]`.
+    buckets: Vec<[Bucket; 2]>,
+    layers: usize,
+}
+
+impl Counts {
+    /// Nothing counted yet, for a model with this many MoE layers.
+    #[must_use]
+    pub fn new(layers: usize) -> Self {
+        let pair = || [Bucket::new(layers), Bucket::new(layers)];
+        Self { buckets: Phase::ALL.iter().map(|_| pair()).collect(), layers }
+    }
+
+    /// The counts of one phase and window.
+    #[must_use]
+    pub fn bucket(&self, phase: Phase, window: Window) -> Bucket {
+        let [cold, steady] = &self.buckets[phase as usize];
+        let mut sum = Bucket::new(self.layers);
+        if window != Window::Steady {
+            sum.add(cold);
+        }
+        if window != Window::Cold {
+            sum.add(steady);
+        }
+        sum
+    }
+
+    /// The counts of all phases together.
+    #[must_use]
+    pub fn total(&self) -> Bucket {
+        let mut sum = Bucket::new(self.layers);
+        for pair in &self.buckets {
+            pair.iter().for_each(|bucket| sum.add(bucket));
+        }
+        sum
+    }
+
+    #[inline(always)]
+    pub(crate) fn bucket_mut(&mut self, phase: Phase, steady: bool) -> &mut Bucket {
+        &mut self.buckets[phase as usize][usize::from(steady)]
+    }
+}

@@ -1,0 +1,259 @@
+//! The engine that copies nothing: it drives the real cache, counts its plans and tells timelines.
+
+use hotset_policies::{Action, CacheError, ExpertCache, ExpertId, Plan, Policy, Slots};
+use hotset_traces::{Phase, Shape};
+
+use crate::prefetch::Predicted;
+use crate::timeline::{Asked, Timeline};
+use crate::{Bucket, Counts, EventSink, Misses, Prefill};
+
+/// What an engine does beside demanding experts.
+pub(crate) struct Habits<'a> {
+    pub predicted: Option<Predicted<'a>>,
+    pub prefill: Prefill,
+    pub misses: Misses,
+    pub resizes: &'a [(u64, Slots)],
+    pub warmup: Option<u64>,
+}
+
+/// Drives one cache through a trace; any number of timelines, one a link, follow its plans.
+pub(crate) struct Engine<'a, P, E> {
+    cache: ExpertCache<P>,
+    habits: Habits<'a>,
+    timelines: Vec<Timeline>,
+    counts: Counts,
+    step: usize,
+    phase: Phase,
+    steady: bool,
+    tokens: u64,
+    experts: Vec<u32>,
+    bases: Vec<u32>,
+    /// Slots that a streamed prefill borrows, and whose experts it overwrote.
+    borrowed: u32,
+    overwritten: Vec<bool>,
+    /// When each expert was last asked for, in events, where misses are chosen by it.
+    recency: Vec<u64>,
+    events: u64,
+    shown: Vec<E>,
+    shown_weights: Vec<f32>,
+    absent: Vec<(u64, u32, usize)>,
+    /// The first change of slots that the cache refused.
+    refused: Option<CacheError>,
+}
+
+impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
+    /// `borrowed` slots are what a streamed prefill takes.
+    pub fn new(
+        cache: ExpertCache<P>,
+        shape: &Shape,
+        habits: Habits<'a>,
+        borrowed: u32,
+        timelines: Vec<Timeline>,
+    ) -> Self {
+        let experts = shape.total_experts() as usize;
+        let widest = shape.max_experts() as usize;
+        let of = |wanted: bool| if wanted { experts } else { 0 };
+        Self {
+            cache: cache.with_ordered_copies(),
+            timelines,
+            counts: Counts::new(shape.layers().len()),
+            step: 0,
+            phase: Phase::Decode,
+            steady: false,
+            tokens: 0,
+            experts: shape.layers().iter().map(|layer| layer.experts).collect(),
+            bases: (0..shape.layers().len()).map(|layer| shape.key_base(layer)).collect(),
+            borrowed,
+            overwritten: vec![false; of(habits.prefill == Prefill::Streamed)],
+            recency: vec![0; of(habits.misses != Misses::Fetch)],
+            events: 0,
+            shown: Vec::with_capacity(widest),
+            shown_weights: Vec::new(),
+            absent: Vec::with_capacity(widest),
+            refused: None,
+            habits,
+        }
+    }
+
+    /// Counts, times and recordings of the run.
+    ///
+    /// # Errors
+    /// The cache refused a change of its slots.
+    pub fn finish(self) -> Result<(Counts, Vec<Timeline>), CacheError> {
+        match self.refused {
+            Some(refused) => Err(refused),
+            None => Ok((self.counts, self.timelines)),
+        }
+    }
+
+    fn bucket(&mut self) -> &mut Bucket {
+        self.counts.bucket_mut(self.phase, self.steady)
+    }
+
+    /// Whether this step goes past the cache.
+    fn passes_by(&self) -> bool {
+        self.phase == Phase::Prefill && self.habits.prefill != Prefill::OnDemand
+    }
+
+    fn resize(&mut self) {
+        while let Some((token, slots)) = self.habits.resizes.first()
+            && *token <= self.tokens
+        {
+            self.habits.resizes = &self.habits.resizes[1..];
+            if let Err(refused) = self.cache.resize(slots) {
+                self.refused.get_or_insert(refused);
+            }
+        }
+    }
+
+    fn borrow_slots(&mut self) {
+        match self.cache.invalidate(0, 0..self.borrowed.min(self.cache.capacity())) {
+            Ok(keys) => keys.iter().for_each(|&key| self.overwritten[key as usize] = true),
+            Err(refused) => {
+                self.refused.get_or_insert(refused);
+            }
+        }
+    }
+
+    fn pass_by(&mut self, layer: usize, experts: &[E]) {
+        let distinct = experts.len() as u32;
+        let (hits, copied, unplaced) = match self.habits.prefill {
+            Prefill::Streamed => (0, self.experts[layer], 0),
+            _ => {
+                let there = |e: &&E| self.cache.slot_of(layer, e.index()).is_some();
+                let hits = experts.iter().filter(there).count() as u32;
+                (hits, distinct - hits, distinct - hits)
+            }
+        };
+        let bucket = self.bucket();
+        bucket.accesses += u64::from(distinct);
+        bucket.hits += u64::from(hits);
+        bucket.demand_fetches[layer] += u64::from(copied);
+        bucket.unplaced += u64::from(unplaced);
+        for timeline in &mut self.timelines {
+            if self.habits.prefill == Prefill::Streamed {
+                timeline.stream_layer(layer, distinct);
+            } else {
+                let (copies, placements) = (copied, &[]);
+                let none = Asked { layer, distinct, copies, host: 0, prefetched: 0, placements };
+                timeline.demand(none);
+                timeline.finish_layer();
+            }
+        }
+    }
+
+    /// Splits an event into what the cache is shown and what the host serves; returns how many
+    /// those are.
+    fn choose(&mut self, layer: usize, experts: &[E], weights: &[f32]) -> u32 {
+        self.events += 1;
+        self.shown.clear();
+        self.shown_weights.clear();
+        self.absent.clear();
+        for (rank, expert) in experts.iter().enumerate() {
+            let key = (self.bases[layer] + expert.index()) as usize;
+            if self.cache.slot_of(layer, expert.index()).is_some() {
+                self.shown.push(*expert);
+                self.shown_weights.extend(weights.get(rank));
+            } else {
+                // Most recent first, then by id.
+                self.absent.push((u64::MAX - self.recency[key], expert.index(), rank));
+            }
+            self.recency[key] = self.events;
+        }
+        self.absent.sort_unstable();
+        let fetched = self.habits.misses.fetched(self.absent.len() as u32);
+        for &(_, _, rank) in &self.absent[..fetched as usize] {
+            self.shown.push(experts[rank]);
+            self.shown_weights.extend(weights.get(rank));
+        }
+        self.absent.len() as u32 - fetched
+    }
+
+    fn prefetch(&mut self, layer: usize) {
+        let Some(predicted) = &mut self.habits.predicted else { return };
+        let Some((target, experts)) = predicted.after(self.step, layer) else { return };
+        let plan = self.cache.prefetch(target, experts);
+        let bucket = self.counts.bucket_mut(self.phase, self.steady);
+        bucket.prefetches[target] += u64::from(plan.fetches);
+        bucket.prefetches_wasted += u64::from(plan.wasted);
+        bucket.refetches += refetches(&mut self.overwritten, self.bases[target], &plan);
+        for timeline in &mut self.timelines {
+            timeline.prefetch(target, &plan);
+        }
+    }
+}
+
+/// How many of a plan's fetches bring back what a streamed prefill overwrote.
+fn refetches(overwritten: &mut [bool], base: u32, plan: &Plan<'_>) -> u64 {
+    if overwritten.is_empty() {
+        return 0;
+    }
+    let fetched = plan.placements.iter().filter(|p| p.action == Action::Fetch);
+    let again = |key: u32| u64::from(std::mem::take(&mut overwritten[key as usize]));
+    fetched.map(|placement| base + placement.expert).map(again).sum()
+}
+
+impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
+    const WEIGHTS: bool = P::OBSERVES;
+
+    fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32) {
+        self.resize();
+        self.steady = match self.habits.warmup {
+            Some(warmup) => self.tokens >= warmup,
+            None => self.steady || self.cache.resident() == self.cache.capacity(),
+        };
+        (self.step, self.phase) = (step, phase);
+        self.tokens += u64::from(tokens);
+        self.bucket().tokens += u64::from(tokens);
+        if !self.passes_by() {
+            self.cache.begin_step(tokens);
+        } else if self.habits.prefill == Prefill::Streamed {
+            self.borrow_slots();
+        }
+        for timeline in &mut self.timelines {
+            timeline.begin_step(phase, self.steady, tokens);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, layer: usize, experts: &[E], weights: &[f32]) {
+        if self.passes_by() {
+            return self.pass_by(layer, experts);
+        }
+        let mut host = 0;
+        let plan = if self.recency.is_empty() {
+            self.cache.demand_weighted(layer, experts, weights)
+        } else {
+            host = self.choose(layer, experts, weights);
+            self.cache.demand_weighted(layer, &self.shown, &self.shown_weights)
+        };
+        let mut asked = Asked::of(layer, &plan);
+        (asked.distinct, asked.host) = (asked.distinct + host, host);
+        let bucket = self.counts.bucket_mut(self.phase, self.steady);
+        bucket.accesses += u64::from(asked.distinct);
+        bucket.hits += u64::from(plan.hits);
+        bucket.demand_fetches[layer] += u64::from(asked.copies);
+        bucket.unplaced += u64::from(plan.unplaced);
+        bucket.overflow_events += u64::from(plan.overflow);
+        bucket.prefetches_used += u64::from(plan.prefetch_hits);
+        bucket.prefetches_wasted += u64::from(plan.wasted);
+        bucket.host_served += u64::from(host);
+        bucket.refetches += refetches(&mut self.overwritten, self.bases[layer], &plan);
+        for timeline in &mut self.timelines {
+            timeline.demand(asked);
+        }
+        if self.habits.predicted.is_some() {
+            self.prefetch(layer);
+        }
+        for timeline in &mut self.timelines {
+            timeline.finish_layer();
+        }
+        self.cache.release(layer);
+    }
+
+    fn end_step(&mut self) {
+        for timeline in &mut self.timelines {
+            timeline.end_step();
+        }
+    }
+}

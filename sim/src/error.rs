@@ -1,0 +1,180 @@
+//! What can be wrong with a replay's settings.
+
+use hotset_policies::{CacheError, PolicyError};
+use thiserror::Error;
+
+/// Why a replay cannot run.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum SimError {
+    /// A capacity that is not a count, a share or a size.
+    #[error("capacity '{text}' is not a number of slots (384), a share (25%) or a size (40GiB)")]
+    CapacityText {
+        /// What was given.
+        text: String,
+    },
+    /// A capacity that holds nothing.
+    #[error("capacity {text} is less than one slot{detail}")]
+    CapacityZero {
+        /// What was given.
+        text: String,
+        /// Why that is less than one slot; empty where it is plain.
+        detail: String,
+    },
+    /// A capacity beyond the model.
+    #[error("capacity {text} is more than all {experts} experts: give at most 100%")]
+    CapacityOver {
+        /// What was given.
+        text: String,
+        /// Experts in all.
+        experts: u32,
+    },
+    /// A size in bytes, but the experts' size is not known.
+    #[error(
+        "capacity {text} needs the size of an expert, which the trace lacks: give --expert-size"
+    )]
+    ExpertSizeUnknown {
+        /// What was given.
+        text: String,
+    },
+    /// No step of the phase that was asked for.
+    #[error("the trace has no {phase} tokens")]
+    NoTokens {
+        /// The phase.
+        phase: &'static str,
+    },
+    /// A column that the policy needs.
+    #[error(
+        "policy '{policy}' needs the column '{column}', which this trace lacks; importers that \
+         give it: {importers}"
+    )]
+    MissingColumn {
+        /// The policy.
+        policy: String,
+        /// The column.
+        column: &'static str,
+        /// Importers that give it.
+        importers: String,
+    },
+    /// More accesses than positions of 32 bits can number.
+    #[error(
+        "the bound '{bound}' can look ahead over at most 2^32 - 2 accesses, the trace has more"
+    )]
+    TooLongForBound {
+        /// The bound.
+        bound: &'static str,
+    },
+    /// A policy that is trained, without a training part.
+    #[error(
+        "policy '{policy}' is trained on a part of the trace and replayed over the rest: give \
+         --train 50%"
+    )]
+    NeedsTraining {
+        /// The policy.
+        policy: String,
+    },
+    /// A prefetcher that is not one.
+    #[error("prefetch '{text}': {reason}")]
+    PrefetchText {
+        /// What was given.
+        text: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Predictions made further ahead than the trace has them.
+    #[error("prefetch {asked} layers ahead; the trace has them for 1 to {recorded}")]
+    Lookahead {
+        /// Layers asked for.
+        asked: u32,
+        /// Layers recorded.
+        recorded: usize,
+    },
+    /// A bound replays the accesses as they are.
+    #[error(
+        "'{policy}' is a bound over the recorded accesses and cannot be combined with prefetch or \
+         with misses that the host serves"
+    )]
+    BoundAlone {
+        /// The bound.
+        policy: String,
+    },
+    /// One access at a time has no events to hang copies on.
+    #[error("{what} needs event semantics")]
+    EventsOnly {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A prefill mode that is not one.
+    #[error("prefill '{text}' is none of on-demand, bypass, streamed")]
+    PrefillText {
+        /// What was given.
+        text: String,
+    },
+    /// Too few slots for two whole layers.
+    #[error(
+        "a streamed prefill borrows {needed} slots (two layers' experts) for its buffers, the \
+         cache has {slots}"
+    )]
+    NoRoomToStream {
+        /// Slots of two layers.
+        needed: u32,
+        /// Slots that there are.
+        slots: u32,
+    },
+    /// Buffers cannot be borrowed from a layer's own slots.
+    #[error("a streamed prefill borrows slots for whole layers: it needs the global scope")]
+    StreamedNeedsGlobal,
+    /// A schedule that cannot be read.
+    #[error("'{text}' is not TOKENS:CAPACITY, as in 1000:25%")]
+    ScheduleText {
+        /// What was given.
+        text: String,
+    },
+    /// A schedule that goes back.
+    #[error("a schedule's tokens must ascend: {after} after {before}")]
+    ScheduleOrder {
+        /// The earlier entry.
+        before: u64,
+        /// The later entry.
+        after: u64,
+    },
+    /// A schedule for tokens that do not run.
+    #[error(
+        "the change of capacity at token {token} lies past the end of the run of {tokens} tokens"
+    )]
+    SchedulePastEnd {
+        /// When it would change.
+        token: u64,
+        /// Tokens of the run.
+        tokens: u64,
+    },
+    /// No sequence runs.
+    #[error("concurrency 0 runs nothing: give at least 1")]
+    ConcurrencyZero,
+    /// More sequences at once than there are.
+    #[error("concurrency {asked} is more than the trace's {sequences} sequences")]
+    ConcurrencyOver {
+        /// Sequences asked for.
+        asked: u32,
+        /// Sequences that there are.
+        sequences: usize,
+    },
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// An unknown policy or wrong parameters.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// An impossible cache.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+impl SimError {
+    /// The trace has no predictions to prefetch from.
+    pub(crate) fn missing_predictions(trace: &hotset_traces::Trace) -> Self {
+        let columns = trace.columns();
+        let column = columns.iter().find(|column| column.name == "predictions");
+        let importers = column.map(|column| column.importers.join(", ")).unwrap_or_default();
+        Self::MissingColumn { policy: "ahead".to_owned(), column: "predictions", importers }
+    }
+}

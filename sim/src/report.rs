@@ -1,0 +1,227 @@
+//! Results: one versioned schema from which every output format is rendered.
+//!
+//! Every figure is defined in `docs/metrics.md`.
+
+use hotset_traces::{Phase, Trace};
+use serde::Serialize;
+
+use crate::prices::{Breakdown, Prices};
+use crate::{CopyOrder, Scope, Semantics, Serving, Wait, Window};
+
+/// The schema's name and version.
+pub const SCHEMA: &str = "hotset/1";
+
+/// A comparison's results with what made them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The trace.
+    pub trace: TraceSummary,
+    /// The flags.
+    pub settings: Settings,
+    /// One row a policy, scope, capacity, phase and window.
+    pub rows: Vec<Row>,
+    /// What a reader must know to read the rows right.
+    pub warnings: Vec<String>,
+}
+
+/// Which trace was replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TraceSummary {
+    /// Its name.
+    pub name: String,
+    /// Digest of the routing.
+    pub digest: String,
+    /// Digest of everything that a replay can see.
+    pub content_digest: String,
+    /// MoE layers.
+    pub layers: usize,
+    /// Experts of a layer (the most, where layers differ).
+    pub experts: u32,
+    /// Experts over all layers.
+    pub total_experts: u32,
+    /// Experts that a token uses in a layer (the most, where layers differ).
+    pub top_k: u32,
+    /// Tokens of all phases.
+    pub tokens: usize,
+    /// Sequences.
+    pub sequences: usize,
+}
+
+impl TraceSummary {
+    /// The summary of a trace.
+    #[must_use]
+    pub fn of(trace: &Trace) -> Self {
+        let layers = trace.shape().layers();
+        Self {
+            name: trace.name().to_owned(),
+            digest: trace.digest().to_owned(),
+            content_digest: trace.content_digest().to_owned(),
+            layers: layers.len(),
+            experts: layers.iter().map(|layer| layer.experts).max().unwrap_or(0),
+            total_experts: trace.shape().total_experts(),
+            top_k: layers.iter().map(|layer| layer.top_k).max().unwrap_or(0),
+            tokens: trace.tokens(),
+            sequences: trace.sequences().len(),
+        }
+    }
+}
+
+/// Which steps are replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PhaseChoice {
+    /// The prefill steps alone.
+    Prefill,
+    /// The decode steps alone, as if another cache served prefill.
+    Decode,
+    /// The verify steps alone.
+    Verify,
+    /// Everything in order; each phase is reported by itself.
+    All,
+}
+
+impl PhaseChoice {
+    /// The only phase that is replayed, if it is one.
+    #[must_use]
+    pub fn only(self) -> Option<Phase> {
+        match self {
+            Self::Prefill => Some(Phase::Prefill),
+            Self::Decode => Some(Phase::Decode),
+            Self::Verify => Some(Phase::Verify),
+            Self::All => None,
+        }
+    }
+}
+
+/// The flags that made a result: with the trace, enough to make it again.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Settings {
+    /// hotset's version.
+    pub hotset: &'static str,
+    /// Policies as given.
+    pub policies: Vec<String>,
+    /// Scopes.
+    pub scopes: Vec<Scope>,
+    /// Capacities as given.
+    pub capacities: Vec<String>,
+    /// Links.
+    pub links: Vec<String>,
+    /// Steps replayed.
+    pub phase: PhaseChoice,
+    /// Semantics.
+    pub semantics: Semantics,
+    /// Tokens that count as cold; absent: until the cache has first been full.
+    pub warmup_tokens: Option<u64>,
+    /// Whether the trace's own steps ran (`recorded`) or one request after another with prompts
+    /// in chunks of this many tokens (`composed`).
+    pub steps: String,
+    /// Bytes of an expert by layer; 0 where unknown.
+    pub expert_bytes: Vec<u64>,
+    /// Compute a token, ms; absent: prices are of transfers alone, or kernels have prices of
+    /// their own.
+    pub compute_ms_per_token: Option<f64>,
+    /// Bytes that a step reads for each layer beside the experts, where kernels are priced by the
+    /// memory that they read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dense_bytes_per_layer: Option<u64>,
+    /// What the engine does beside evicting.
+    pub serving: Serving,
+    /// Order of the copies.
+    pub copies: CopyOrder,
+    /// What kernels wait for.
+    pub wait: Wait,
+    /// Whether what runs beside each other slows each other down.
+    pub contention: bool,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// One policy at one size in one phase and window.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The policy as given.
+    pub policy: String,
+    /// Scope of its slots.
+    pub scope: Scope,
+    /// Slots over all layers.
+    pub capacity_slots: u32,
+    /// Slots over all experts, 0 to 1.
+    pub capacity_share: f64,
+    /// Phase of the tokens counted.
+    pub phase: Phase,
+    /// Part of the run counted.
+    pub window: Window,
+    /// Semantics of the counts.
+    pub semantics: Semantics,
+    /// Tokens counted.
+    pub tokens: u64,
+    /// Distinct experts asked for over all events (sequential: all accesses).
+    pub accesses: u64,
+    /// Of those, resident and usable at once.
+    pub hits: u64,
+    /// The others.
+    pub misses: u64,
+    /// hits / accesses; absent without accesses.
+    pub hit_rate: Option<f64>,
+    /// Copies of experts that were asked for.
+    pub demand_fetches: u64,
+    /// Of the misses, those that went through the transient buffer, not admitted.
+    pub unplaced: u64,
+    /// Events with more distinct experts than their pool has slots.
+    pub overflow_events: u64,
+    /// Copies of experts that were predicted.
+    pub prefetches: u64,
+    /// Of those, asked for before they left.
+    pub prefetches_used: u64,
+    /// Prefetched experts that left before they were asked for.
+    pub prefetches_wasted: u64,
+    /// Misses that the host's cores served.
+    pub host_served: u64,
+    /// Copies of experts whose slots a streamed prefill had overwritten.
+    pub refetches: u64,
+    /// Experts copied a token.
+    pub moved_per_token: f64,
+    /// MiB copied a token; absent where the experts' size is unknown.
+    pub mib_per_token: Option<f64>,
+    /// Misses of Belady's MIN (forced admission) at the same slots, phase and window.
+    pub belady_misses: u64,
+    /// misses / belady_misses: 1 is the optimum; absent if the bound has none.
+    pub belady_ratio: Option<f64>,
+    /// Prices on each link; empty where the experts' size is unknown.
+    pub links: Vec<LinkPrice>,
+}
+
+/// What a token costs over one link.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinkPrice {
+    /// The link.
+    pub link: String,
+    /// Compute (if given) and every transfer, one after another: the upper bound, in ms.
+    pub serial_ms_per_token: f64,
+    /// The timeline: compute, copies and host beside each other. Absent in sequential semantics.
+    pub timeline_ms_per_token: Option<f64>,
+    /// Compute, demand, and what prefetch exceeds compute by.
+    pub prefetch_hidden_ms_per_token: f64,
+    /// The longer of compute and all transfers: the lower bound.
+    pub perfect_ms_per_token: f64,
+    /// Where the timeline's time went.
+    pub time: Option<Breakdown>,
+}
+
+impl LinkPrice {
+    /// Prices of `tokens` tokens, each.
+    #[must_use]
+    pub fn per_token(link: &str, prices: &Prices, tokens: u64) -> Self {
+        let ms = |ps: u128| ps as f64 / 1e9 / tokens as f64;
+        Self {
+            link: link.to_owned(),
+            serial_ms_per_token: ms(prices.serial),
+            timeline_ms_per_token: prices.timeline.map(ms),
+            prefetch_hidden_ms_per_token: ms(prices.prefetch_hidden),
+            perfect_ms_per_token: ms(prices.perfect),
+            time: prices.breakdown(tokens),
+        }
+    }
+}

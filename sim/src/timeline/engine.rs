@@ -1,0 +1,394 @@
+//! [`Timeline`]: the clock of one replay over one link.
+
+use hotset_cost_models::{Contention, HostContention, Link};
+use hotset_policies::{Action, Placement, Plan};
+use hotset_traces::{Phase, Shape};
+
+use super::copies::{Copies, Ticket};
+use super::costs::Costs;
+use super::model::{TimeModel, Wait};
+use super::overlap::beside;
+use super::record::{Lane, Recorder};
+use super::spent::{StepTime, Times};
+
+/// What a layer of a step asks of the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The layer.
+    pub layer: usize,
+    /// Distinct experts that it needs.
+    pub distinct: u32,
+    /// Of those, to be copied now.
+    pub copies: u32,
+    /// Of those, served by the host's cores where they lie.
+    pub host: u32,
+    /// Of those, brought by a prefetch and asked for the first time.
+    pub prefetched: u32,
+    /// Where each goes; looked at only for experts that were prefetched.
+    pub placements: &'a [Placement],
+}
+
+impl<'a> Asked<'a> {
+    /// What a demand's plan asks for.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(layer: usize, plan: &Plan<'a>) -> Self {
+        Self {
+            layer,
+            distinct: plan.distinct(),
+            copies: plan.fetches + plan.unplaced,
+            host: 0,
+            prefetched: plan.prefetch_hits,
+            placements: plan.placements,
+        }
+    }
+}
+
+/// The layer that runs.
+#[derive(Debug, Default, Clone, Copy)]
+struct Running {
+    layer: usize,
+    distinct: u32,
+    host: u32,
+    /// Experts that had not arrived when the routing was known.
+    waiting: u32,
+    /// What the layer's own copies take on an idle link.
+    alone: u64,
+}
+
+/// The clock of one replay over one link: call, for each step, [`begin_step`](Self::begin_step),
+/// then for each layer [`demand`](Self::demand), [`prefetch`](Self::prefetch) as often as copies
+/// are queued behind it, and [`finish_layer`](Self::finish_layer); then
+/// [`end_step`](Self::end_step). Nothing is allocated between calls, but 24 bytes a step where
+/// step times are kept.
+#[derive(Debug)]
+pub struct Timeline {
+    costs: Costs,
+    copies: Copies,
+    hits_first: bool,
+    contention: Contention,
+    host: HostContention,
+    /// Dense key of each layer's expert 0, and the copy that last brought each expert ahead.
+    bases: Vec<u32>,
+    ahead: Vec<Ticket>,
+    /// Whole layers that stream through two buffers.
+    buffers: [Ticket; 2],
+    experts: Vec<u32>,
+    now: u64,
+    tokens: u32,
+    step_start: u64,
+    step_copies: u32,
+    step_prefetches: u32,
+    keep_steps: bool,
+    phase: Phase,
+    steady: bool,
+    row: usize,
+    running: Running,
+    times: Times,
+    recorder: Option<Box<Recorder>>,
+}
+
+impl Timeline {
+    /// A timeline of a model over a link. Every layer's expert bytes must be known.
+    #[must_use]
+    pub fn new(shape: &Shape, link: &Link, model: &TimeModel) -> Self {
+        let layers = shape.layers().len();
+        let contention =
+            if model.contention { link.contention.clone() } else { Contention::default() };
+        let host = host_beside(link, model);
+        let rate = link.host_kernel.map_or(host.host_ps_per_mib, |kernel| kernel.ps_per_mib);
+        Self {
+            costs: Costs::new(shape, link, &model.compute, rate),
+            copies: Copies::new(model.copies),
+            hits_first: model.wait == Wait::HitsFirst,
+            contention,
+            host,
+            bases: (0..layers).map(|layer| shape.key_base(layer)).collect(),
+            ahead: vec![Ticket::default(); shape.total_experts() as usize],
+            buffers: [Ticket::default(); 2],
+            experts: shape.layers().iter().map(|layer| layer.experts).collect(),
+            now: 0,
+            tokens: 0,
+            step_start: 0,
+            step_copies: 0,
+            step_prefetches: 0,
+            keep_steps: false,
+            phase: Phase::Decode,
+            steady: false,
+            row: 0,
+            running: Running::default(),
+            times: Times::new(layers),
+            recorder: None,
+        }
+    }
+
+    /// Keeps each step's time.
+    #[must_use]
+    pub fn with_steps(mut self) -> Self {
+        self.keep_steps = true;
+        self
+    }
+
+    /// Records what ran when.
+    #[must_use]
+    pub fn with_recorder(mut self, recorder: Recorder) -> Self {
+        self.recorder = Some(Box::new(recorder));
+        self
+    }
+
+    /// A step of `tokens` tokens begins. Where the phase or the window changes, the copies that
+    /// are in flight are waited for, so that no figure pays for another's.
+    #[inline(always)]
+    pub fn begin_step(&mut self, phase: Phase, steady: bool, tokens: u32) {
+        let row = self.times.row_of(phase, steady);
+        if row != self.row {
+            self.drain();
+        }
+        (self.phase, self.steady, self.row, self.tokens) = (phase, steady, row, tokens);
+        self.step_start = self.now;
+        (self.step_copies, self.step_prefetches) = (0, 0);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin_step();
+        }
+    }
+
+    /// The layer's routing becomes known and its missing experts are queued for copying.
+    #[inline(always)]
+    pub fn demand(&mut self, asked: Asked<'_>) {
+        let layer = asked.layer;
+        let dense = self.costs.dense(layer, self.tokens);
+        self.kernel(layer, dense, "dense");
+        self.copies.begin(self.now);
+        self.step_copies += asked.copies;
+        self.running = Running {
+            layer,
+            distinct: asked.distinct,
+            host: asked.host,
+            waiting: asked.copies,
+            alone: 0,
+        };
+        if asked.prefetched > 0 || self.copies.is_shared() {
+            self.need_prefetched(&asked);
+        }
+        if asked.copies > 0 {
+            if self.recorder.is_some() {
+                self.demand_recorded(&asked);
+            } else {
+                let size = self.costs.size(layer);
+                self.running.alone = self.copies.demand(size, asked.copies);
+            }
+        }
+    }
+
+    fn need_prefetched(&mut self, asked: &Asked<'_>) {
+        let base = self.bases[asked.layer];
+        let mut late = 0;
+        for placement in asked.placements {
+            match placement.action {
+                Action::PrefetchHit => {
+                    let key = base + placement.expert;
+                    late += u32::from(self.copies.need(self.ahead[key as usize]));
+                }
+                Action::Fetch => {
+                    if let Some(key) = placement.evicted() {
+                        self.copies.follow(self.ahead[key as usize]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.running.waiting += late;
+        self.times.cell(self.row + asked.layer).late += u64::from(late);
+    }
+
+    #[cold]
+    fn demand_recorded(&mut self, asked: &Asked<'_>) {
+        let copied =
+            |placement: &&Placement| matches!(placement.action, Action::Fetch | Action::Unplaced);
+        let mut experts = asked.placements.iter().filter(copied).map(|p| p.expert);
+        for _ in 0..asked.copies {
+            let begin = self.copies.last_arrival().max(self.now);
+            let size = self.costs.size(asked.layer);
+            self.running.alone = self.copies.demand(size, 1);
+            let end = self.copies.last_arrival();
+            self.record(Lane::Copy, "demand", asked.layer, experts.next(), (begin, end));
+        }
+    }
+
+    /// Copies of a prefetch for `layer` are queued behind those of the layer that runs.
+    pub fn prefetch(&mut self, layer: usize, plan: &Plan<'_>) {
+        let base = self.bases[layer];
+        for placement in plan.placements {
+            if placement.action == Action::Fetch {
+                let begin = self.copies.last_arrival().max(self.now);
+                let ticket = self.copies.ahead(self.costs.size(layer), 1);
+                self.ahead[(base + placement.expert) as usize] = ticket;
+                self.step_prefetches += 1;
+                if self.recorder.is_some() {
+                    let span = (begin, self.copies.last_arrival());
+                    self.record(Lane::Copy, "prefetch", layer, Some(placement.expert), span);
+                }
+            }
+        }
+    }
+
+    /// A layer of a prefill whose experts stream, all of them, through one of two buffers while
+    /// the layer before it runs.
+    pub fn stream_layer(&mut self, layer: usize, distinct: u32) {
+        if layer == 0 {
+            self.queue_layer(0);
+        }
+        if layer + 1 < self.experts.len() {
+            // Its buffer was that of the layer before this one, which is done.
+            self.queue_layer(layer + 1);
+        }
+        let dense = self.costs.dense(layer, self.tokens);
+        self.kernel(layer, dense, "dense");
+        self.copies.begin(self.now);
+        let late = self.copies.need(self.buffers[layer % 2]);
+        let waiting = if late { distinct } else { 0 };
+        self.running = Running { layer, distinct, host: 0, waiting, alone: u64::MAX };
+        self.finish_layer();
+    }
+
+    fn queue_layer(&mut self, layer: usize) {
+        self.copies.begin(self.now);
+        let begin = self.copies.last_arrival().max(self.now);
+        self.buffers[layer % 2] = self.copies.ahead(self.costs.size(layer), self.experts[layer]);
+        self.step_copies += self.experts[layer];
+        if self.recorder.is_some() {
+            let span = (begin, self.copies.last_arrival());
+            self.record(Lane::Copy, "whole layer", layer, None, span);
+        }
+    }
+
+    /// The layer's experts run once they are there.
+    #[inline(always)]
+    pub fn finish_layer(&mut self) {
+        let Running { layer, distinct, host, waiting, alone } = self.running;
+        let on_gpu = distinct - host;
+        let host_done = if host > 0 { self.serve_on_host(layer, host) } else { 0 };
+        let mut left = on_gpu;
+        if waiting > 0 {
+            let ready = on_gpu - waiting;
+            if self.hits_first && ready > 0 && self.copies.arrived(self.now) > self.now {
+                let experts = self.costs.experts(layer, self.tokens, ready, distinct);
+                self.kernel(layer, experts, "experts (hits)");
+                left = waiting;
+            }
+            let wait = self.copies.arrived(self.now).saturating_sub(self.now);
+            let demand = wait.min(alone);
+            let cell = self.times.cell(self.row + layer);
+            cell.demand = cell.demand.saturating_add(demand);
+            cell.prefetch = cell.prefetch.saturating_add(wait - demand);
+            self.now = self.now.saturating_add(wait);
+        }
+        if host_done > self.now {
+            self.times.cell(self.row + layer).host += host_done - self.now;
+            self.now = host_done;
+        }
+        let experts = self.costs.experts(layer, self.tokens, left, distinct);
+        self.kernel(layer, experts, "experts");
+    }
+
+    /// The host's cores serve experts from now on, beside the copies. Returns when they are done.
+    #[cold]
+    fn serve_on_host(&mut self, layer: usize, experts: u32) -> u64 {
+        let work = self.costs.size(layer).host.saturating_mul(u64::from(experts));
+        let queued = self.copies.left(self.now);
+        let (host, link) =
+            beside((work, self.host.host_permille), (queued, self.host.copy_permille));
+        self.copies.hold(link - queued);
+        let cell = self.times.cell(self.row + layer);
+        cell.host_work = cell.host_work.saturating_add(work);
+        let done = self.now.saturating_add(host);
+        self.record(Lane::Host, "host", layer, None, (self.now, done));
+        done
+    }
+
+    /// A kernel runs, beside copies if there are any.
+    #[inline(always)]
+    fn kernel(&mut self, layer: usize, alone: u64, name: &'static str) {
+        let begin = self.now;
+        let queued = self.copies.left(begin);
+        let mut time = alone;
+        if queued > 0 && alone > 0 {
+            let (kernel, link) = beside(
+                (alone, self.contention.kernel_beside_copy_permille),
+                (queued, self.contention.copy_beside_kernel_permille),
+            );
+            self.copies.hold(link - queued);
+            time = kernel;
+        }
+        let cell = self.times.cell(self.row + layer);
+        cell.compute = cell.compute.saturating_add(alone);
+        cell.slowed = cell.slowed.saturating_add(time - alone);
+        self.now = begin.saturating_add(time);
+        if self.recorder.is_some() {
+            self.record(Lane::Compute, name, layer, None, (begin, self.now));
+        }
+    }
+
+    /// The step ends with its last kernel; copies may go on.
+    #[inline(always)]
+    pub fn end_step(&mut self) {
+        if self.keep_steps {
+            let ps = self.now - self.step_start;
+            self.times.steps.push(StepTime {
+                ps,
+                copies: self.step_copies,
+                prefetches: self.step_prefetches,
+                phase: self.phase,
+                steady: self.steady,
+            });
+        }
+    }
+
+    /// What the run took, its last copies included, and the recording if one was asked for.
+    #[must_use]
+    pub fn finish(mut self) -> (Times, Option<Recorder>) {
+        self.drain();
+        (self.times, self.recorder.map(|recorder| *recorder))
+    }
+
+    fn drain(&mut self) {
+        let left = self.copies.left(self.now);
+        if left > 0 {
+            let cell = self.times.cell(self.row + self.running.layer);
+            cell.drained = cell.drained.saturating_add(left);
+            self.now = self.now.saturating_add(left);
+        }
+    }
+
+    #[cold]
+    fn record(
+        &mut self,
+        lane: Lane,
+        name: &'static str,
+        layer: usize,
+        expert: Option<u32>,
+        span: (u64, u64),
+    ) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.add(lane, name, layer as u32, expert, span);
+        }
+    }
+}
+
+/// Contention with the host at the threads that serve experts: of those measured, the fewest that
+/// are not fewer, else the most.
+fn host_beside(link: &Link, model: &TimeModel) -> HostContention {
+    let measured = &link.contention.host;
+    let found = match model.host_threads {
+        Some(threads) => measured.iter().find(|beside| beside.threads >= threads),
+        None => None,
+    };
+    let none =
+        HostContention { threads: 0, copy_permille: 1000, host_permille: 1000, host_ps_per_mib: 0 };
+    let beside = found.or(measured.last()).copied().unwrap_or(none);
+    if model.contention {
+        beside
+    } else {
+        HostContention { host_ps_per_mib: beside.host_ps_per_mib, ..none }
+    }
+}

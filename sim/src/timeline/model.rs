@@ -1,0 +1,109 @@
+//! What a timeline is told of the engine that it stands for.
+
+use hotset_cost_models::{HbmModel, MachineProfile, Picos};
+use hotset_traces::{LayerShape, Shape};
+use serde::{Deserialize, Serialize};
+
+/// Compute of a token's layers when every expert is resident.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Compute {
+    /// Takes no time: the prices are of transfers alone.
+    #[default]
+    None,
+    /// So much a token, whatever the experts, spread evenly over the layers; a step of several
+    /// tokens takes it for each. Half of a layer's share lies before its routing is known.
+    PerToken(Picos),
+    /// Kernels that read the accelerator's memory: before a layer's routing is known
+    /// `dense_bytes`, after it the bytes of the layer's distinct experts.
+    Memory {
+        /// What a kernel costs.
+        hbm: HbmModel,
+        /// Bytes that a step reads for each layer beside the experts.
+        dense_bytes: u64,
+    },
+}
+
+impl Compute {
+    /// So many milliseconds a token.
+    #[must_use]
+    pub fn per_token_ms(ms: f64) -> Self {
+        Self::PerToken(Picos::from_ms_f64(ms))
+    }
+
+    /// What one token by itself takes, in picoseconds.
+    #[must_use]
+    pub fn token_ps(&self, shape: &Shape) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::PerToken(token) => token.0,
+            Self::Memory { hbm, dense_bytes } => {
+                let layer = |layer: &LayerShape| {
+                    let experts = hbm.kernel_ps(layer.expert_bytes, layer.top_k);
+                    hbm.kernel_ps(*dense_bytes, 1).saturating_add(experts)
+                };
+                shape.layers().iter().map(layer).fold(0, u64::saturating_add)
+            }
+        }
+    }
+
+    /// A machine's memory, if it was measured.
+    #[must_use]
+    pub fn of_machine(machine: &MachineProfile, dense_bytes: u64) -> Option<Self> {
+        machine.hbm.clone().map(|hbm| Self::Memory { hbm, dense_bytes })
+    }
+}
+
+/// How copies are ordered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyOrder {
+    /// One copy engine; copies run in the order in which they were asked for.
+    #[default]
+    InOrder,
+    /// One copy engine; what a layer waits for goes before prefetches that have not started. A
+    /// prefetch that is asked for while it is queued keeps its place.
+    DemandFirst,
+    /// One copy engine for demands, one for prefetches; while both run, each has half of the link.
+    TwoEngines,
+}
+
+/// What an expert kernel waits for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// All of the layer's experts, then one kernel.
+    #[default]
+    All,
+    /// One kernel over what is there when the routing is known, another over the rest when that
+    /// has arrived.
+    HitsFirst,
+}
+
+/// The engine's side of a timeline; the link's side is a
+/// [`Link`](hotset_cost_models::Link).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeModel {
+    /// Compute.
+    pub compute: Compute,
+    /// Order of the copies.
+    pub copies: CopyOrder,
+    /// What kernels wait for.
+    pub wait: Wait,
+    /// Whether what runs beside each other slows each other down, as the link's profile says.
+    pub contention: bool,
+    /// Host threads that serve experts; `None`: the most that the link's contention was measured
+    /// with.
+    pub host_threads: Option<u32>,
+}
+
+impl Default for TimeModel {
+    fn default() -> Self {
+        Self {
+            compute: Compute::None,
+            copies: CopyOrder::InOrder,
+            wait: Wait::All,
+            contention: true,
+            host_threads: None,
+        }
+    }
+}

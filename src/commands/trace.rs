@@ -1,0 +1,143 @@
+//! `hotset trace import | info | validate`.
+
+use hotset::reports::{Cell, Column, Output, Sheet};
+use hotset::traces::{Codec, Format, ImportOptions, Stats, formats, import as read, write_hst};
+use serde::Serialize;
+
+use crate::cli::{ImportArgs, TraceArgs};
+use crate::fault::{Fault, Verdict, nearest};
+use crate::{commands, output};
+
+/// Imports a file and writes it as `.hst`.
+pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
+    let format = format(&args.from)?;
+    let options = ImportOptions {
+        experts: args.experts,
+        top_k: args.top_k,
+        expert_bytes: args.expert_size,
+        name: args.name.clone(),
+        phase: None,
+    };
+    let trace = read(format, &args.input, &options)?;
+    write_hst(&trace, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
+    eprintln!(
+        "{}: {} tokens in {} sequences, {} layers, digest {}",
+        args.output.display(),
+        trace.tokens(),
+        trace.sequences().len(),
+        trace.shape().layers().len(),
+        trace.digest(),
+    );
+    Ok(Verdict::Passed)
+}
+
+fn format(name: &str) -> Result<Format, Fault> {
+    Format::from_name(name).ok_or_else(|| {
+        let known = || formats().iter().map(|info| info.name);
+        let near = nearest(name, known()).map(|near| format!("did you mean '{near}'? "));
+        Fault::Usage(format!(
+            "there is no format '{name}'; {}formats: {}",
+            near.unwrap_or_default(),
+            known().collect::<Vec<_>>().join(" ")
+        ))
+    })
+}
+
+/// Describes a trace.
+pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
+    let trace = commands::open(args.trace.as_deref())?;
+    let stats = Stats::of(&trace);
+    output::give(&Output::new(&stats, sheets(&stats))?, &args.output)?;
+    Ok(Verdict::Passed)
+}
+
+fn sheets(stats: &Stats) -> Vec<Sheet> {
+    let spread = |spread: &hotset::traces::Spread| {
+        let same = spread.min == spread.max;
+        let text = format!("{:.1} ({} to {})", spread.mean, spread.min, spread.max);
+        Cell::Text(if same { spread.min.to_string() } else { text })
+    };
+    let percent = |share: Option<f64>| match share {
+        Some(share) => Cell::Text(format!("{:.1} %", share * 100.0)),
+        None => Cell::Empty,
+    };
+    let gib = |bytes: u64| Cell::Text(format!("{:.2} GiB", bytes as f64 / f64::from(1 << 30)));
+    let distance = |distance: Option<u64>| {
+        distance.map_or(Cell::Empty, |distance| Cell::Text(format!("{distance} experts")))
+    };
+    let shape = vec![
+        ("layers", Cell::Count(stats.layers as u64)),
+        ("experts a layer", spread(&stats.experts)),
+        ("top-k", spread(&stats.top_k)),
+        ("experts in all", Cell::Count(u64::from(stats.total_experts))),
+        ("experts a token", Cell::Count(u64::from(stats.experts_per_token))),
+        ("size of all experts", stats.total_expert_bytes.map_or(Cell::Empty, gib)),
+        ("sequences", Cell::Count(stats.sequences as u64)),
+        ("tokens a sequence", spread(&stats.sequence_tokens)),
+        ("tokens: prefill", Cell::Count(stats.tokens_by_phase.prefill as u64)),
+        ("tokens: decode", Cell::Count(stats.tokens_by_phase.decode as u64)),
+        ("tokens: verify", Cell::Count(stats.tokens_by_phase.verify as u64)),
+        ("accesses", Cell::Count(stats.accesses)),
+        ("digest (routing)", stats.digest.as_str().into()),
+        ("digest (everything)", stats.content_digest.as_str().into()),
+    ];
+    let locality = vec![
+        ("shared with the previous token", percent(stats.locality)),
+        ("distinct experts a layer", spread(&stats.distinct_experts)),
+        ("distinct in one sequence", spread(&stats.distinct_experts_in_sequence)),
+        ("selections of the top 10%", percent(Some(stats.popularity.top_10_percent))),
+        ("selections of the top 25%", percent(Some(stats.popularity.top_25_percent))),
+        ("evenness (entropy, 100 % is even)", percent(Some(stats.popularity.normalised_entropy))),
+        ("reuse distance p50", distance(stats.reuse.p50)),
+        ("reuse distance p90", distance(stats.reuse.p90)),
+        ("reuse distance p99", distance(stats.reuse.p99)),
+        ("first uses", percent(Some(stats.reuse.cold_share))),
+    ];
+    let mut columns = Sheet::new(
+        "columns",
+        vec![
+            Column::left("column", "column"),
+            Column::left("recorded as", "recorded_as"),
+            Column::left("given by", "importers"),
+        ],
+    );
+    columns.rows = stats
+        .columns
+        .iter()
+        .map(|column| {
+            let detail = if column.present { column.detail.as_str() } else { "-" };
+            vec![column.name.into(), detail.into(), column.importers.join(", ").into()]
+        })
+        .collect();
+    let mut locality = Sheet::facts("locality", locality);
+    locality.note = "reuse distance: distinct experts asked for between two uses of one".to_owned();
+    vec![Sheet::facts(stats.name.as_str(), shape), locality, columns]
+}
+
+#[derive(Serialize)]
+struct Validation {
+    trace: String,
+    sound: bool,
+    fault: Option<String>,
+}
+
+/// Checks a trace in full; a file that cannot even be opened is not sound either.
+pub fn validate(args: &TraceArgs) -> Result<Verdict, Fault> {
+    let name = args.trace.as_ref().map_or("bundled".to_owned(), |path| path.display().to_string());
+    let checked = match commands::open(args.trace.as_deref()) {
+        Ok(trace) => trace.validate().map_err(|error| error.to_string()),
+        Err(Fault::Trace(error @ hotset::traces::Error::Io { .. })) => return Err(error.into()),
+        Err(fault) => Err(fault.to_string()),
+    };
+    let validation = Validation { trace: name, sound: checked.is_ok(), fault: checked.err() };
+    let sheet = Sheet::facts(
+        "",
+        vec![
+            ("trace", validation.trace.as_str().into()),
+            ("sound", if validation.sound { "yes" } else { "no" }.into()),
+            ("fault", validation.fault.clone().map_or(Cell::Empty, Cell::Text)),
+        ],
+    );
+    output::give(&Output::new(&validation, vec![sheet])?, &args.output)?;
+    Ok(if validation.sound { Verdict::Passed } else { Verdict::Failed })
+}

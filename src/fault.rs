@@ -1,0 +1,114 @@
+//! What goes wrong, told to a person, and the exit codes that scripts read.
+
+use std::process::ExitCode;
+
+use hotset::cost_models::{ProfileError, UnknownLink};
+use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
+use hotset::reports::RenderError;
+use hotset::sim::SimError;
+use thiserror::Error;
+
+use crate::interrupt;
+
+/// How a command that ran to its end turned out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Fine: exit code 0.
+    Passed,
+    /// A check failed: exit code 1.
+    Failed,
+}
+
+/// Why a command did not run to its end: exit code 2, or 3 if it was interrupted.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// A trace that cannot be read or written.
+    #[error(transparent)]
+    Trace(#[from] hotset::traces::Error),
+    /// Settings that cannot be replayed.
+    #[error("{}", simulation(.0))]
+    Simulation(#[from] SimError),
+    /// A policy's name or parameters.
+    #[error("{}", policy(.0))]
+    Policy(#[from] PolicyError),
+    /// A link's name.
+    #[error(transparent)]
+    Link(#[from] UnknownLink),
+    /// A link's profile.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// A result that cannot be rendered.
+    #[error(transparent)]
+    Render(#[from] RenderError),
+    /// A file that cannot be written.
+    #[error("cannot write {path}: {reason}")]
+    Write {
+        /// The file.
+        path: String,
+        /// The system's reason.
+        reason: std::io::Error,
+    },
+    /// A flag's value.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Fault {
+    /// Tells the person, and gives the exit code.
+    pub fn report(&self) -> ExitCode {
+        if interrupt::requested() {
+            eprintln!("interrupted; nothing was written");
+            return ExitCode::from(3);
+        }
+        eprintln!("error: {self}");
+        ExitCode::from(2)
+    }
+}
+
+fn simulation(error: &SimError) -> String {
+    match error {
+        SimError::Policy(error) => policy(error),
+        other => other.to_string(),
+    }
+}
+
+fn policy(error: &PolicyError) -> String {
+    let near = match error {
+        PolicyError::Unknown { name } => nearest(name, POLICIES.iter().map(|info| info.name)),
+        PolicyError::UnknownAdmission { name } => {
+            nearest(name, ADMISSIONS.iter().map(|info| info.name))
+        }
+        PolicyError::Parameters { .. } => return error.to_string(),
+    };
+    match near {
+        Some(near) => format!("{error}; did you mean '{near}'? 'hotset policies' lists them all"),
+        None => format!("{error}; 'hotset policies' lists them all"),
+    }
+}
+
+/// The known name that is most like a mistyped one, if any is like it at all: few edits away, or
+/// alike from the start on.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let edits = |candidate: &str| strsim::osa_distance(&name, candidate);
+    let alike = |candidate: &str| strsim::jaro_winkler(&name, candidate);
+    known
+        .filter(|candidate| edits(candidate) <= 1 + name.len() / 4 || alike(candidate) > 0.8)
+        .min_by(|a, b| edits(a).cmp(&edits(b)).then(alike(b).total_cmp(&alike(a))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn what_was_meant() {
+        let known = ["lru", "lru-k", "s3-fifo", "fifo", "belady-bypass", "npz", "npy"];
+        let near = |name| nearest(name, known.into_iter());
+        assert_eq!(near("LRU"), Some("lru"));
+        assert_eq!(near("nzp"), Some("npz"));
+        assert_eq!(near("s3fifo"), Some("s3-fifo"));
+        assert_eq!(near("belady-bypas"), Some("belady-bypass"));
+        assert_eq!(near("oracle"), None);
+    }
+}

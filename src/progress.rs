@@ -1,0 +1,43 @@
+//! A progress bar on standard error: silent where that is not a terminal.
+
+use hotset::sim::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::interrupt;
+
+/// Counts replays.
+pub struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar that shows once the work begins.
+    pub fn new() -> Self {
+        let bar = ProgressBar::new(0);
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:30} {pos}/{len} replays, {eta} left {msg}")
+        {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, replays: u64) {
+        interrupt::cooperate();
+        self.0.set_length(replays);
+    }
+
+    fn advance(&self) {
+        self.0.inc(1);
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupt::requested()
+    }
+}

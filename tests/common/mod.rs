@@ -1,0 +1,46 @@
+//! What the tests of the whole share: running the binary, and finding `../shared`.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Runs `hotset` with these arguments.
+pub fn hotset(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hotset")).args(args).output().expect("the binary runs")
+}
+
+/// Standard output of a run that must succeed.
+pub fn stdout(args: &[&str]) -> String {
+    let output = hotset(args);
+    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).expect("output is UTF-8")
+}
+
+/// What a run wrote to standard error.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The JSON of a run that must succeed.
+pub fn json(args: &[&str]) -> serde_json::Value {
+    let args = [args, &["--format", "json"]].concat();
+    serde_json::from_str(&stdout(&args)).expect("output is JSON")
+}
+
+/// Exit code 2 and an error that says all of `parts`.
+pub fn refused(args: &[&str], parts: &[&str]) {
+    let output = hotset(args);
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?} was not refused: {error}");
+    assert!(output.stdout.is_empty(), "{args:?} printed a result");
+    assert!(!error.contains("panicked"), "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{args:?} does not say '{part}': {error}");
+    }
+}
+
+/// A file or folder of `../shared`; `None`, loudly, where it is absent.
+pub fn shared(relative: &str) -> Option<PathBuf> {
+    hotset::traces::testing::shared(relative)
+}

@@ -1,0 +1,168 @@
+//! Importing, describing and checking traces, and what damaged input does.
+
+mod common;
+
+use common::{hotset, json, refused, shared, stderr, stdout};
+use std::path::Path;
+
+fn import(from: &str, input: &Path, output: &Path, more: &[&str]) {
+    let paths = [input.to_str().unwrap(), "-o", output.to_str().unwrap()];
+    stdout(&[&["trace", "import", "--from", from], &paths[..], more].concat());
+}
+
+/// A small trace written by the program itself.
+fn small(folder: &Path) -> std::path::PathBuf {
+    let ids = folder.join("ids.txt");
+    std::fs::write(
+        &ids,
+        "# a comment\n7\n0\n1\n2\n0\n3\n0\n4\n2\n3\n0\n3\n2\n1\n2\n0\n1\n7\n0\n1\n",
+    )
+    .unwrap();
+    let trace = folder.join("small.hst");
+    import("ids", &ids, &trace, &[]);
+    trace
+}
+
+#[test]
+fn the_textbook_string_through_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = small(folder.path());
+    let report = json(&[
+        "compare",
+        trace.to_str().unwrap(),
+        "--semantics",
+        "sequential",
+        "--capacity",
+        "3",
+        "--policy",
+        "fifo,lru,belady",
+    ]);
+    for (policy, faults) in [("fifo", 15), ("lru", 12), ("belady", 9)] {
+        let row = report["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["policy"] == policy && row["window"] == "all")
+            .unwrap();
+        assert_eq!(row["misses"], faults, "{policy}");
+        assert_eq!(row["links"].as_array().unwrap().len(), 0, "no size, no price");
+    }
+}
+
+#[test]
+fn a_policy_without_its_column_says_which_importers_give_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = small(folder.path());
+    let args = ["compare", trace.to_str().unwrap(), "--capacity", "3", "--policy", "mrs"];
+    refused(&args, &["policy 'mrs' needs the column 'weights'", "npz, npy"]);
+    let args = ["compare", "--policy", "static"];
+    refused(&args, &["policy 'static' is trained", "--train 50%"]);
+}
+
+#[test]
+fn imported_twice_is_the_same_file_and_the_same_report() {
+    let Some(input) = shared("data/h200-moe/routes.npz") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second, packed] = ["a.hst", "b.hst", "c.hst"].map(|name| folder.path().join(name));
+    import("npz", &input, &first, &["--expert-size", "1769472"]);
+    import("npz", &input, &second, &["--expert-size", "1769472"]);
+    import("npz", &input, &packed, &["--expert-size", "1769472", "--zstd", "3"]);
+    assert!(std::fs::read(&first).unwrap() == std::fs::read(&second).unwrap());
+    let report = |path: &Path| stdout(&["compare", path.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(report(&first), report(&second));
+    assert_eq!(report(&first), report(&packed), "the codec shows");
+    stdout(&["trace", "validate", first.to_str().unwrap()]);
+    let info = json(&["trace", "info", first.to_str().unwrap()]);
+    assert_eq!(info["tokens"], 43_008);
+    assert_eq!(info["tokens_by_phase"]["prefill"], 18_432);
+    assert_eq!(info["sequences"], 96);
+    let present = |name: &str| {
+        info["columns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|c| c["name"] == name && c["present"] == true)
+    };
+    for column in ["weights", "predictions", "embeddings", "token_ids", "phases"] {
+        assert!(present(column), "{column} was lost");
+    }
+}
+
+#[test]
+fn info_tells_shape_and_locality_of_the_bundled_trace() {
+    let text = stdout(&["trace", "info"]);
+    for part in ["experts in all", "shared with the previous token", "reuse distance p90", "digest"]
+    {
+        assert!(text.contains(part), "no '{part}' in {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let output = hotset(&["trace", "validate"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn damaged_files_are_refused_and_nothing_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = small(folder.path());
+    let good = std::fs::read(&trace).unwrap();
+    let bad = folder.path().join("bad.hst");
+    let path = bad.to_str().unwrap();
+    let try_bytes = |bytes: &[u8], parts: &[&str]| {
+        std::fs::write(&bad, bytes).unwrap();
+        refused(&["compare", path], parts);
+        refused(&["trace", "info", path], parts);
+        let out = folder.path().join("out.json");
+        refused(&["compare", path, "-o", out.to_str().unwrap()], parts);
+        assert!(!out.exists(), "an output file was left");
+        assert_eq!(hotset(&["trace", "validate", path]).status.code(), Some(1));
+    };
+    try_bytes(&good[..good.len() - 1], &["bad.hst"]);
+    try_bytes(&good[..40], &["bad.hst"]);
+    try_bytes(&[], &["bad.hst"]);
+    try_bytes(
+        b"PK\x03\x04 not a trace at all, but long enough for a preamble of 64 bytes....",
+        &["bad.hst"],
+    );
+    let mut longer = good.clone();
+    longer.push(0);
+    try_bytes(&longer, &["bad.hst"]);
+    for place in (0..good.len()).step_by(good.len() / 60 + 1) {
+        let mut flipped = good.clone();
+        flipped[place] ^= 0x10;
+        try_bytes(&flipped, &["bad.hst"]);
+    }
+}
+
+#[test]
+fn bad_imports_are_refused_and_leave_no_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in");
+    let out = folder.path().join("out.hst");
+    let try_import = |from: &str, bytes: &[u8], more: &[&str], parts: &[&str]| {
+        std::fs::write(&input, bytes).unwrap();
+        let paths = [input.to_str().unwrap(), "-o", out.to_str().unwrap()];
+        refused(&[&["trace", "import", "--from", from], &paths[..], more].concat(), parts);
+        assert!(!out.exists(), "an output file was left");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file stayed");
+    };
+    try_import("ids", b"", &[], &[]);
+    try_import("ids", b"1\n2\nthree\n", &[], &["line 3"]);
+    try_import("ids", b"1\n-2\n", &[], &["line 2"]);
+    try_import("ids", b"5\n", &["--experts", "5"], &["5"]);
+    try_import("npy", b"\x93NUMPY\x01\x00", &[], &["in"]);
+    try_import("npz", b"PK\x05\x06", &[], &["in"]);
+    try_import("nzp", b"", &[], &["did you mean 'npz'?"]);
+    // One token, one layer, top-2, the same expert twice.
+    let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 1, 2), }";
+    let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+    let padded = format!("{header:<117}\n");
+    npy.extend((padded.len() as u16).to_le_bytes());
+    npy.extend(padded.as_bytes());
+    let twice = [&npy[..], &[3, 3]].concat();
+    try_import("npy", &twice, &[], &["3"]);
+    try_import("npy", &[&npy[..], &[3, 1]].concat(), &["--experts", "3"], &["3"]);
+    try_import("npy", &[&npy[..], &[3, 1]].concat(), &["--top-k", "4"], &["top-k 4"]);
+    let fine = [&npy[..], &[3, 1]].concat();
+    std::fs::write(&input, fine).unwrap();
+    import("npy", &input, &out, &[]);
+}

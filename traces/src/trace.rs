@@ -1,0 +1,254 @@
+//! The trace: which experts each token used, in columns, with what else was recorded.
+//!
+//! A [`Trace`] is immutable and shared by reference count: cloning it costs nothing. It comes from
+//! a [`crate::TraceBuilder`], an importer, or an `.hst` file that it may read in place.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::column::{Column, IdColumn, WeightColumn};
+use crate::error::Result;
+use crate::parts::Parts;
+use crate::shape::Shape;
+use crate::views::{ColumnInfo, Embeddings, Predictions, column_infos};
+use crate::{check, digest};
+
+/// What an engine was doing when it ran a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum Phase {
+    /// Reading a prompt.
+    Prefill = 0,
+    /// Generating, a token at a time.
+    Decode = 1,
+    /// Checking drafted tokens (speculative decoding).
+    Verify = 2,
+}
+
+impl Phase {
+    /// All phases, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Prefill, Self::Decode, Self::Verify];
+
+    /// The phase of a column's byte; `None` above 2.
+    pub fn from_u8(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte)).copied()
+    }
+
+    /// Its name: `prefill`, `decode` or `verify`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prefill => "prefill",
+            Self::Decode => "decode",
+            Self::Verify => "verify",
+        }
+    }
+}
+
+/// One sequence (a request, a conversation) and where its tokens lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequence {
+    /// Its number as recorded.
+    pub id: u32,
+    /// What kind of text it is; empty where unknown.
+    pub label: String,
+    /// The document that its prompt was cut from, where recorded.
+    pub document: Option<u32>,
+    /// Tokens of its (first) prompt, whether or not their routes were recorded; 0 where unknown.
+    pub prompt_tokens: u32,
+    /// Whether the generated text fell into a loop (which inflates hit rates), where recorded.
+    pub has_repetition: Option<bool>,
+    /// The rows of its tokens, in the order in which they ran.
+    pub rows: Range<usize>,
+}
+
+/// An immutable router trace; cheap to clone and to share between threads.
+#[derive(Clone)]
+pub struct Trace {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parts: Parts,
+    digest: String,
+    content_digest: String,
+    sequence_column: OnceLock<Vec<u32>>,
+}
+
+impl Trace {
+    /// Checks the parts in full and computes their digests.
+    pub(crate) fn from_parts(parts: Parts) -> Result<Self> {
+        check::all(&parts)?;
+        let routing = digest::routing(&parts);
+        let digest = digest::short(&routing);
+        let content_digest = digest::short(&digest::content(&parts, &routing));
+        Ok(Self::from_checked(parts, digest, content_digest))
+    }
+
+    /// Takes parts that were checked already, with the digests that their file states.
+    pub(crate) fn from_checked(parts: Parts, digest: String, content_digest: String) -> Self {
+        let inner = Inner { parts, digest, content_digest, sequence_column: OnceLock::new() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.inner.parts
+    }
+
+    /// The trace's name, for people.
+    pub fn name(&self) -> &str {
+        &self.parts().name
+    }
+
+    /// The model's MoE layers.
+    pub fn shape(&self) -> &Shape {
+        &self.parts().shape
+    }
+
+    /// How many tokens there are: the length of every column, in rows.
+    pub fn tokens(&self) -> usize {
+        self.parts().tokens()
+    }
+
+    /// The sequences, in order; their rows follow each other and cover the trace.
+    pub fn sequences(&self) -> &[Sequence] {
+        &self.parts().sequences
+    }
+
+    /// Expert ids, `[tokens][row_len]`, each layer's best first.
+    pub fn ids(&self) -> IdColumn<'_> {
+        self.parts().ids.view()
+    }
+
+    /// The ids of one token in one layer (its index, from 0), best first.
+    pub fn layer_ids(&self, row: usize, layer: usize) -> IdColumn<'_> {
+        let shape = self.shape();
+        let start = row * shape.row_len() + shape.row_offset(layer);
+        self.ids().slice(start..start + shape.layers()[layer].top_k as usize)
+    }
+
+    /// The index in [`Trace::sequences`] of the sequence that row `row` belongs to.
+    pub fn sequence_of(&self, row: usize) -> usize {
+        self.sequences().partition_point(|sequence| sequence.rows.end <= row)
+    }
+
+    /// [`Trace::sequence_of`] of every row, `[tokens]`; made at the first call.
+    pub fn sequence_column(&self) -> &[u32] {
+        self.inner.sequence_column.get_or_init(|| {
+            let mut column = Vec::with_capacity(self.tokens());
+            for (index, sequence) in self.sequences().iter().enumerate() {
+                column.resize(sequence.rows.end, index as u32);
+            }
+            column
+        })
+    }
+
+    /// Each token's position in its sequence, `[tokens]`.
+    pub fn positions(&self) -> &[u32] {
+        self.parts().positions.get()
+    }
+
+    /// Each token's phase as a number, `[tokens]`: see [`Phase`].
+    pub fn phases(&self) -> &[u8] {
+        self.parts().phases.get()
+    }
+
+    /// The phase of one token.
+    pub fn phase(&self, row: usize) -> Phase {
+        // Every byte was checked when the trace was made.
+        Phase::from_u8(self.phases()[row]).unwrap_or(Phase::Verify)
+    }
+
+    /// The engine's own step of each token, `[tokens]`, where the engine recorded it.
+    pub fn steps(&self) -> Option<&[u32]> {
+        self.parts().steps.as_ref().map(Column::get)
+    }
+
+    /// Vocabulary ids, `[tokens]`, where recorded.
+    pub fn token_ids(&self) -> Option<&[u32]> {
+        self.parts().token_ids.as_ref().map(Column::get)
+    }
+
+    /// Router weights, `[tokens][row_len]`, where recorded.
+    pub fn weights(&self) -> Option<WeightColumn<'_>> {
+        self.parts().weights.as_ref().map(|weights| weights.view())
+    }
+
+    /// The predicted ids, where recorded.
+    pub fn predictions(&self) -> Option<Predictions<'_>> {
+        self.parts().predictions()
+    }
+
+    /// The prompts' embeddings, where recorded.
+    pub fn embeddings(&self) -> Option<Embeddings<'_>> {
+        self.parts().embeddings()
+    }
+
+    /// The routing alone as 32 hexadecimal digits of BLAKE3: the same for the same ids, whatever
+    /// their width, the codec, the importer and the labels.
+    pub fn digest(&self) -> &str {
+        &self.inner.digest
+    }
+
+    /// Everything that a replay can see (routing, shape, phases, steps, positions, weights,
+    /// predictions, embeddings) as 32 hexadecimal digits of BLAKE3.
+    pub fn content_digest(&self) -> &str {
+        &self.inner.content_digest
+    }
+
+    /// How the trace was made, as JSON text.
+    pub fn provenance(&self) -> &str {
+        &self.parts().provenance
+    }
+
+    /// Every column that a trace may have: whether this one has it, and which importers give it.
+    pub fn columns(&self) -> Vec<ColumnInfo> {
+        column_infos(self)
+    }
+
+    /// Checks everything again, digests included.
+    ///
+    /// # Errors
+    /// [`crate::Error::Token`] or [`crate::Error::Column`] with the first fault;
+    /// [`crate::Error::Column`] naming `digest` where a stated digest is not that of the contents.
+    pub fn validate(&self) -> Result<()> {
+        check::all(self.parts())?;
+        let routing = digest::routing(self.parts());
+        digest::expect("digest", self.digest(), &digest::short(&routing))?;
+        let content = digest::short(&digest::content(self.parts(), &routing));
+        digest::expect("content_digest", self.content_digest(), &content)
+    }
+}
+
+impl PartialEq for Trace {
+    /// Equal in every column, label and digest.
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
+            && self.content_digest() == other.content_digest()
+            && self.name() == other.name()
+            && self.provenance() == other.provenance()
+            && self.shape() == other.shape()
+            && self.sequences() == other.sequences()
+            && self.ids() == other.ids()
+            && self.positions() == other.positions()
+            && self.phases() == other.phases()
+            && self.steps() == other.steps()
+            && self.token_ids() == other.token_ids()
+            && self.weights() == other.weights()
+            && self.predictions() == other.predictions()
+            && self.embeddings() == other.embeddings()
+    }
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trace")
+            .field("name", &self.name())
+            .field("digest", &self.digest())
+            .field("tokens", &self.tokens())
+            .field("layers", &self.shape().layers().len())
+            .finish_non_exhaustive()
+    }
+}
