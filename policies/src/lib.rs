@@ -89,7 +89,7 @@ pub use sieve::Sieve;
 pub use slru::{Slru, SlruConfig};
 pub use slru_50::Slru50;
 pub use two_q::{TwoQ, TwoQConfig};
-pub use w_tinylfu::{WTinyLfu, WTinyLfuConfig};
+pub use w_tinylfu::{Counts, WTinyLfu, WTinyLfuConfig};
 
 pub use belady_bypass::{BypassBound, BypassedEvent};
 pub use class_lru::{ClassLru, ClassLruConfig};

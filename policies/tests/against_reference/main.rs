@@ -13,7 +13,7 @@ mod naive_values;
 
 use harness::{Naive, check_all, check_future};
 use hotset_policies::{
-    AnyPolicy, Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay,
+    AnyPolicy, Arc, Car, Clock, Counts, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay,
     LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, Mru, PolicySpec, Random, RandomConfig,
     S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu,
     WTinyLfuConfig,
@@ -31,7 +31,7 @@ use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveStatic};
 use naive_moe::{NaiveTdLogistic, NaiveTdTable};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
 use naive_values::{
-    NaiveLeCar, NaiveLowest, NaiveWTinyLfu, decayed, kth_last,
+    NaiveLeCar, NaiveLowest, NaiveSketchedWTinyLfu, NaiveWTinyLfu, decayed, kth_last,
 };
 
 #[test]
@@ -153,9 +153,10 @@ fn lfu_decay() {
 }
 
 #[test]
-fn w_tinylfu() {
+fn w_tinylfu_with_exact_counts() {
     for (window, sample) in [(0.01, 10.0), (0.3, 1.5)] {
-        let config = WTinyLfuConfig { window, sample, ..WTinyLfuConfig::default() };
+        let counts = Counts::Exact;
+        let config = WTinyLfuConfig { window, sample, counts, ..WTinyLfuConfig::default() };
         check_all(
             |pool| WTinyLfu::configured(pool, &config),
             |pool| NaiveWTinyLfu::new(pool, window, sample),
@@ -191,6 +192,17 @@ fn dali() {
         check_all(
             |pool| Dali::new(pool, &config),
             |pool| NaiveDali::new(pool, window as usize, hot, each_layer),
+        );
+    }
+}
+
+#[test]
+fn w_tinylfu_with_a_sketch() {
+    for (window, main_hits) in [(0.01, 32.0), (0.3, 1.5)] {
+        let config = WTinyLfuConfig { window, main_hits, ..WTinyLfuConfig::default() };
+        check_all(
+            |pool| WTinyLfu::configured(pool, &config),
+            |pool| NaiveSketchedWTinyLfu::new(pool, window, main_hits),
         );
     }
 }
