@@ -65,8 +65,9 @@ pub fn sweep(
     request: &Sweep,
     progress: &impl Progress,
 ) -> Result<SweepReport, SimError> {
-    let compare = &request.compare;
-    let (report, curves) = match &request.journal {
+    let (compare, left_out) = distinct_sizes(trace, &request.compare)?;
+    let compare = &compare;
+    let (mut report, curves) = match &request.journal {
         None => run(trace, compare, |_| Ok(()), progress, true)?,
         Some(path) => {
             let journal = |replays| {
@@ -82,11 +83,39 @@ pub fn sweep(
             run(trace, compare, journal, progress, true)?
         }
     };
+    report.warnings.extend(left_out);
     Ok(SweepReport {
         knees: knees(&report, request.knee_ms_per_gib),
         lru_curves: lru_points(trace, &report, &curves),
         report,
     })
+}
+
+/// The request with each size once, and without sizes that are less than a slot in some scope;
+/// the latter are told.
+fn distinct_sizes(trace: &Trace, request: &Compare) -> Result<(Compare, Vec<String>), SimError> {
+    let shape = request.shape(trace);
+    let (mut known, mut kept, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first_error = None;
+    for (text, capacity) in &request.capacities {
+        let slots = |scope: &Scope| capacity.slots(&shape, *scope);
+        match request.scopes.iter().map(slots).collect::<Result<Vec<_>, _>>() {
+            Ok(slots) if known.contains(&slots) => {}
+            Ok(slots) => {
+                known.push(slots);
+                kept.push((text.clone(), *capacity));
+            }
+            Err(error @ SimError::CapacityZero { .. }) => {
+                left_out.push(format!("{error}: left out"));
+                first_error.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match first_error {
+        Some(error) if kept.is_empty() => Err(error),
+        _ => Ok((Compare { capacities: kept, ..request.clone() }, left_out)),
+    }
 }
 
 impl Keeper for Journal<Run> {
