@@ -49,7 +49,9 @@ impl Run {
         };
         let (mut replay, mut curve) = (Duration::MAX, Duration::MAX);
         for _ in 0..rounds {
-            replay = replay.min(timed(&|| drop(std::hint::black_box(self.replay()))));
+            replay = replay.min(timed(&|| {
+                std::hint::black_box(self.replay());
+            }));
             curve = curve.min(timed(&|| drop(std::hint::black_box(self.curve()))));
         }
         curve.as_secs_f64() / replay.as_secs_f64()

@@ -1,5 +1,8 @@
 //! The flags and their help.
 
+mod serving;
+mod timing;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -8,6 +11,9 @@ use hotset::sim::{PREFILL_CHUNK, PhaseChoice, Scope, Semantics, Shuffle};
 
 use crate::output::OutputArgs;
 use crate::parse;
+
+pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
+pub use timing::{FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, VerifyLiveArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -33,12 +39,16 @@ pub enum Command {
     Compare(CompareArgs),
     /// Compare policies over many capacities: curves, knees, LRU at every size
     Sweep(SweepArgs),
+    /// Replay one setting in full: layers, percentiles of times, what ran when
+    Replay(InFullArgs),
+    /// Check predicted times against live runs; exit code 1 where they are off
+    VerifyLive(VerifyLiveArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ
     Conform(ConformArgs),
     /// Import, describe or check router traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// List the built-in links, or show one
+    /// Fit, list or show links and machines
     Link(LinkArgs),
     /// List the policies, or define one
     Policies(PoliciesArgs),
@@ -64,7 +74,8 @@ Examples:
   hotset compare
   hotset compare --policy lru,lfu --capacity 25%,384 --link zgx-pcie,zgx-c2c
   hotset compare x.hst --phase decode --scope layer --format json -o result.json
-  hotset compare --scope layer,adaptive --train 50%")]
+  hotset compare --scope layer,adaptive --train 50%
+  hotset compare --machine h200 --dense-bytes 20MiB --prefetch ahead --phase decode")]
 pub struct CompareArgs {
     #[command(flatten)]
     pub replay: ReplayArgs,
@@ -101,7 +112,7 @@ pub struct SweepArgs {
     pub output: OutputArgs,
 }
 
-/// Flags of `compare` and `sweep`.
+/// Flags of `compare`, `sweep` and `replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
     /// Trace (.hst) [default: the bundled one]
@@ -122,7 +133,7 @@ pub struct ReplayArgs {
     /// learnt from the training part
     #[arg(long, value_enum, value_delimiter = ',', default_value = "global")]
     pub scope: Vec<SplitScopeName>,
-    /// Links by name (see 'hotset link'), or profiles (.toml)
+    /// Links by name (see 'hotset link'), or profiles (.toml; all links of a machine's)
     #[arg(
         long,
         value_delimiter = ',',
@@ -145,9 +156,6 @@ pub struct ReplayArgs {
     /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4 [default: as recorded]
     #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
     pub expert_size: Option<u64>,
-    /// Compute a token in ms, added to every price [default: prices are of transfers alone]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, value_parser = parse::milliseconds)]
-    pub compute_ms: Option<f64>,
     /// Leave the timelines out: faster, and only the prices that need none
     #[arg(long)]
     pub no_timeline: bool,
@@ -165,6 +173,10 @@ pub struct ReplayArgs {
     /// Threads [default: all cores]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = parse::threads)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub serving: ServingArgs,
+    #[command(flatten)]
+    pub time: TimeArgs,
 }
 
 /// Flags of `conform`.
@@ -272,16 +284,6 @@ pub struct TraceArgs {
     /// Trace (.hst) [default: the bundled one]
     #[arg(value_name = "TRACE")]
     pub trace: Option<PathBuf>,
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Flags of `link`.
-#[derive(Debug, Args)]
-pub struct LinkArgs {
-    /// A link to show in full
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

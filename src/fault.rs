@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use hotset::conform::LogError;
-use hotset::cost_models::{ProfileError, UnknownLink};
+use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
 use hotset::reports::RenderError;
-use hotset::sim::SimError;
+use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
 use crate::interrupt;
@@ -35,6 +35,20 @@ pub enum Fault {
     /// A link's name.
     #[error(transparent)]
     Link(#[from] UnknownLink),
+    /// A machine's name.
+    #[error(transparent)]
+    Machine(#[from] UnknownMachine),
+    /// Live points that cannot be checked.
+    #[error(transparent)]
+    Live(#[from] LiveError),
+    /// Measurements that cannot be fitted.
+    #[error("{path}: {reason}")]
+    Fit {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: FitError,
+    },
     /// A link's profile.
     #[error(transparent)]
     Profile(#[from] ProfileError),

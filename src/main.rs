@@ -28,6 +28,8 @@ fn run(cli: Cli) -> Result<Verdict, Fault> {
     match cli.command {
         Command::Compare(args) => commands::compare::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
+        Command::VerifyLive(args) => commands::verify_live::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Trace(TraceCommand::Import(args)) => commands::trace::import(&args),
         Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args),

@@ -1,6 +1,8 @@
 //! Raw flags to validated settings.
 
-use hotset::cost_models::{ExpertShape, Link, WeightFormat, find_link};
+use hotset::cost_models::{
+    ExpertShape, Link, MachineProfile, WeightFormat, find_link, find_machine,
+};
 use hotset::policies::{AdmissionSpec, PolicySpec};
 use hotset::sim::Capacity;
 
@@ -121,16 +123,63 @@ pub fn training_share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Built-in links by name, others as TOML files.
-pub fn links(texts: &[String]) -> Result<Vec<Link>, Fault> {
-    let read = |text: &String| {
-        if text.ends_with(".toml") {
-            Link::from_toml_path(text).map_err(Fault::from)
+/// Links by name, of `machine` or built in; others as TOML files, a machine's giving all its links.
+pub fn links(texts: &[String], machine: Option<&MachineProfile>) -> Result<Vec<Link>, Fault> {
+    let mut links = Vec::new();
+    for text in texts {
+        if let Some(link) = machine.and_then(|machine| machine.link(text)) {
+            links.push(link.clone());
+        } else if !text.ends_with(".toml") {
+            links.push(find_link(text)?);
         } else {
-            find_link(text).map_err(Fault::from)
+            match profile(text)? {
+                Profile::Link(link) => links.push(*link),
+                Profile::Machine(machine) => links.extend(machine.links),
+            }
         }
+    }
+    Ok(links)
+}
+
+/// What a profile's file holds.
+pub enum Profile {
+    /// One link.
+    Link(Box<Link>),
+    /// A machine with its links.
+    Machine(Box<MachineProfile>),
+}
+
+/// Reads a profile: a machine's has a list of links.
+pub fn profile(path: &str) -> Result<Profile, Fault> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|reason| Fault::Read { path: path.to_owned(), reason })?;
+    // Text that is no TOML at all is told of as a link's, with line and column.
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    Ok(if table.contains_key("links") {
+        Profile::Machine(Box::new(MachineProfile::from_toml_path(path)?))
+    } else {
+        Profile::Link(Box::new(Link::from_toml_path(path)?))
+    })
+}
+
+/// A machine by name, or its profile.
+pub fn machine(text: &str) -> Result<MachineProfile, Fault> {
+    match text.ends_with(".toml") {
+        true => Ok(MachineProfile::from_toml_path(text)?),
+        false => Ok(find_machine(text)?),
+    }
+}
+
+/// Bytes, or MiB: `20971520`, `20MiB`.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = match text.strip_suffix("MiB") {
+        Some(mib) => mib.trim().parse::<f64>().ok().map(|mib| (mib * f64::from(1 << 20)).round()),
+        None => text.parse::<u64>().ok().map(|bytes| bytes as f64),
     };
-    texts.iter().map(read).collect()
+    match bytes {
+        Some(bytes) if (0.0..=(1u64 << 44) as f64).contains(&bytes) => Ok(bytes as u64),
+        _ => Err(format!("'{text}' is not a size: give bytes (20971520) or MiB (20MiB)")),
+    }
 }
 
 /// An expert's bytes: `13221888`, `12.6MiB`, or dimensions with a format,

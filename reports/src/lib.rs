@@ -5,7 +5,9 @@
 
 mod compare;
 mod csv_export;
+mod live;
 mod markdown;
+mod replay;
 mod sheet;
 mod sweep;
 mod terminal;
@@ -14,6 +16,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use compare::comparison;
+pub use live::live;
+pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};
 pub use sweep::sweep;
 
@@ -36,6 +40,8 @@ pub struct Output {
     json: serde_json::Value,
     /// For people: the terminal and Markdown.
     pub sheets: Vec<Sheet>,
+    /// For Markdown, where that has room for more columns than a terminal.
+    pub wide: Option<Vec<Sheet>>,
     /// For CSV, where that needs another layout than the sheets for people.
     pub flat: Option<Sheet>,
     /// Warnings; they go beside the output, not into it (JSON has them inside).
@@ -60,7 +66,7 @@ impl Output {
     /// The result cannot be written as JSON.
     pub fn new(result: &impl Serialize, sheets: Vec<Sheet>) -> Result<Self, RenderError> {
         let json = serde_json::to_value(result)?;
-        Ok(Self { json, sheets, flat: None, warnings: Vec::new() })
+        Ok(Self { json, sheets, wide: None, flat: None, warnings: Vec::new() })
     }
 
     /// Renders the output; the text ends with a line break.
@@ -71,7 +77,9 @@ impl Output {
         match format {
             Format::Json => Ok(serde_json::to_string_pretty(&self.json)? + "\n"),
             Format::Table => Ok(join(&self.sheets, terminal::render)),
-            Format::Markdown => Ok(join(&self.sheets, markdown::render)),
+            Format::Markdown => {
+                Ok(join(self.wide.as_ref().unwrap_or(&self.sheets), markdown::render))
+            }
             Format::Csv => match &self.flat {
                 Some(sheet) => csv_export::render(sheet),
                 None => {

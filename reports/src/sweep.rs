@@ -2,7 +2,7 @@
 
 use hotset_sim::{Knee, KneeRule, Row, SweepReport, Window};
 
-use crate::compare::{flat, headline};
+use crate::compare::{flat_rows, headline};
 use crate::sheet::thousands;
 use crate::{Cell, Column, Output, RenderError, Sheet};
 
@@ -15,7 +15,7 @@ const ABREAST: usize = 6;
 /// The result cannot be written as JSON.
 pub fn sweep(report: &SweepReport) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets(report))?;
-    output.flat = Some(flat(&report.report));
+    output.flat = Some(flat_rows(&report.report.settings, &report.report.rows));
     output.warnings = report.report.warnings.clone();
     Ok(output)
 }
@@ -113,7 +113,7 @@ fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
         }
     }
     if let Some(first) = sheets.first_mut() {
-        first.title = format!("{}\n\n{}", headline(report), first.title);
+        first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
     sheets.push(knees(&sweep.knees));
     sheets

@@ -487,6 +487,8 @@ fn settings(trace: &Trace, request: &Compare, (shape, split): (&Shape, Option<Sp
         copies: request.time.copies,
         wait: request.time.wait,
         contention: request.time.contention,
+        host_threads: request.time.host_threads,
+        machine: None,
         seed: request.seed,
         shuffle: request.shuffle,
         split,

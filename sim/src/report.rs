@@ -134,6 +134,12 @@ pub struct Settings {
     pub wait: Wait,
     /// Whether what runs beside each other slows each other down.
     pub contention: bool,
+    /// Host threads that serve experts; absent: the most that the link was measured with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_threads: Option<u32>,
+    /// The machine whose kernels these are, where whoever asked named one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Seed of everything random.
     pub seed: u64,
     /// What was permuted before the replay; the trace's digest is that of the result.

@@ -3,9 +3,13 @@
 pub mod compare;
 pub mod conform;
 pub mod link;
+mod link_fit;
 pub mod policies;
+pub mod replay;
+mod request;
 pub mod sweep;
 pub mod trace;
+pub mod verify_live;
 
 use std::path::Path;
 

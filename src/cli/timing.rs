@@ -1,0 +1,132 @@
+//! Flags of `replay`, `link` and `verify-live`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::CompareArgs;
+use crate::output::{FormatName, OutputArgs};
+
+/// Flags of `replay`.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("policy", |arg| arg.default_value("lru")),
+    mut_arg("capacity", |arg| arg.default_value("25%")),
+    after_help = "\
+Examples:
+  hotset replay --phase decode --capacity 384 --prefetch ahead
+  hotset replay x.hst --policy s3-fifo --machine h200 --dense-bytes 20MiB --link h200-pcie
+  hotset replay --link h200-pcie --trace-events run.json    # open in https://ui.perfetto.dev"
+)]
+pub struct InFullArgs {
+    #[command(flatten)]
+    pub compare: CompareArgs,
+    /// Write what ran when over the first link, as Chrome trace events (.json), for Perfetto
+    #[arg(long, value_name = "FILE", help_heading = "Trace events")]
+    pub trace_events: Option<PathBuf>,
+    /// Steps before the first that is written
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Trace events")]
+    pub skip_steps: u64,
+    /// Events at most
+    #[arg(long, value_name = "N", default_value_t = 200_000, help_heading = "Trace events")]
+    pub most_events: usize,
+}
+
+/// Flags of `link`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct LinkArgs {
+    #[command(subcommand)]
+    pub command: Option<LinkCommand>,
+    /// A link or a machine to show in full
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Commands on links.
+#[derive(Debug, Subcommand)]
+pub enum LinkCommand {
+    /// Fit a machine's profile to measurements of its links
+    Fit(FitArgs),
+    /// List the built-in links and machines
+    List {
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Show a link, a machine or a profile (.toml) in full
+    Show {
+        /// Its name, or a file
+        #[arg(value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+/// Flags of `link fit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Formats:
+  csv      raw timings, columns device,link,mode,bytes,transfers,ms (docs/link-model.md)
+  benchbw  FreeToken's calibration, benchbw.json version 4
+
+Example:
+  hotset link fit links.csv -o mine.toml --name mine --source 'my host' --date 2026-11-29
+  hotset compare --machine mine.toml --dense-bytes 20MiB --link mine.toml")]
+pub struct FitArgs {
+    /// The measurements
+    #[arg(value_name = "LINKS")]
+    pub input: PathBuf,
+    /// Format of the measurements [default: benchbw if the file ends in .json, else csv]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub from: Option<MeasurementName>,
+    /// The profile to write
+    #[arg(short, long, value_name = "PROFILE.toml")]
+    pub output: Option<PathBuf>,
+    /// The machine's name [default: as the measurements say]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Who measured, where and how [default: the file's name]
+    #[arg(long, value_name = "TEXT")]
+    pub source: Option<String>,
+    /// When [default: as the measurements say, else 'undated']
+    #[arg(long)]
+    pub date: Option<String>,
+    /// Output format of the residuals
+    #[arg(long, value_enum, default_value_t = FormatName::Table)]
+    pub format: FormatName,
+}
+
+/// Names of the formats of measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MeasurementName {
+    /// Raw timings
+    Csv,
+    /// FreeToken's calibration
+    Benchbw,
+}
+
+/// Flags of `verify-live`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  hotset verify-live live/points.csv --links links.csv --traces live
+
+Nothing of the live runs but their settings and routes is used for the prediction. The check fails \
+if a point is off by more than 3%, their median by more than 1%, or a count of misses or \
+prefetches differs.")]
+pub struct VerifyLiveArgs {
+    /// Settings that ran, with their times
+    #[arg(value_name = "POINTS.csv")]
+    pub points: PathBuf,
+    /// Measurements of the machine's links, as for 'link fit'
+    #[arg(long, value_name = "LINKS.csv")]
+    pub links: PathBuf,
+    /// Folder of the routes, with the recorded tokens in 'points'
+    #[arg(long, value_name = "DIR")]
+    pub traces: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}

@@ -1,0 +1,120 @@
+//! What the flags of `compare`, `sweep` and `replay` ask for.
+
+use hotset::cost_models::{Link, MachineProfile};
+use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, SimError, TimeModel};
+use hotset::traces::Trace;
+
+use crate::cli::{ArrivalName, MissName, ReplayArgs, ServingArgs, TimeArgs};
+use crate::fault::Fault;
+use crate::parse;
+
+/// Flags to a request over `trace`.
+pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Result<Compare, Fault> {
+    let machine = args.time.machine.as_deref().map(parse::machine).transpose()?;
+    let links = parse::links(&args.link, machine.as_ref())?;
+    let sized = trace.shape().layers().iter().map(|layer| layer.expert_bytes).max();
+    let expert_bytes = args.expert_size.or(sized).unwrap_or(0);
+    Ok(Compare {
+        policies: parse::admitted(
+            parse::policies(&args.policy)?,
+            &parse::admissions(&args.admit)?,
+        )?,
+        scopes: args.scope.iter().map(|&scope| scope.into()).collect(),
+        capacities: parse::capacities(capacities)?,
+        phase: args.phase.into(),
+        semantics: args.semantics.into(),
+        warmup: args.warmup,
+        chunk: args.chunk,
+        expert_bytes: args.expert_size,
+        serving: Serving {
+            prefetch: args.serving.prefetch,
+            misses: misses(args.serving.miss, &links, expert_bytes)?,
+            prefill: args.serving.prefill,
+            composition: composition(&args.serving, args.chunk, args.seed),
+            schedule: args.serving.schedule.clone(),
+        },
+        time: time(&args.time, machine.as_ref())?,
+        links,
+        timelines: !args.no_timeline,
+        shuffle: args.shuffle.map(Into::into),
+        train: args.train,
+        seed: args.seed,
+    })
+}
+
+/// Runs `work` on this many threads, or on all cores.
+pub fn with_threads<T: Send>(
+    threads: Option<usize>,
+    work: impl FnOnce() -> Result<T, SimError> + Send,
+) -> Result<Result<T, SimError>, Fault> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.unwrap_or(0))
+        .build()
+        .map_err(|error| Fault::Usage(format!("cannot start threads: {error}")))?;
+    Ok(pool.install(work))
+}
+
+/// Refuses a host that would serve for nothing because nobody measured it.
+fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<Misses, Fault> {
+    if name == MissName::Fetch {
+        return Ok(Misses::Fetch);
+    }
+    let measured = |link: &&Link| {
+        link.host_kernel.is_some() || link.contention.host.iter().any(|h| h.host_ps_per_mib > 0)
+    };
+    if let Some(link) = links.iter().find(|link| !measured(link)) {
+        return Err(Fault::Usage(format!(
+            "link '{}' does not say how fast the host's cores serve an expert: leave it out of \
+             --link, or out of the question --miss",
+            link.name
+        )));
+    }
+    if name == MissName::Host {
+        return Ok(Misses::Host);
+    }
+    let Some(first) = links.first() else {
+        return Err(Fault::Usage("--miss balanced needs a link".to_owned()));
+    };
+    let share = first.fetch_share(expert_bytes.max(1)).ok_or_else(|| {
+        Fault::Usage(format!(
+            "link '{}' has no host kernel to balance its copies with (--miss balanced): name one \
+             that has first, as freetoken-pcie, or give --miss host",
+            first.name
+        ))
+    })?;
+    Ok(Misses::Balanced { fetch_permille: (share * 1000.0).round() as u32 })
+}
+
+fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition> {
+    let arrival = match args.arrival {
+        ArrivalName::Recorded => Arrival::Recorded,
+        ArrivalName::Shuffled => Arrival::Shuffled(seed),
+    };
+    let composed =
+        |concurrency| Composition { concurrency, chunk, verify: args.verify_tokens, arrival };
+    args.concurrency.map(composed)
+}
+
+fn time(args: &TimeArgs, machine: Option<&MachineProfile>) -> Result<TimeModel, Fault> {
+    let compute = match (machine, args.compute_ms) {
+        (Some(machine), _) => {
+            let dense_bytes = args.dense_bytes.unwrap_or(0);
+            Compute::of_machine(machine, dense_bytes).ok_or_else(|| {
+                Fault::Usage(format!(
+                    "the memory of machine '{}' was not measured, so its kernels cannot be \
+                     priced: give --compute-ms",
+                    machine.name
+                ))
+            })?
+        }
+        (None, Some(ms)) => Compute::per_token_ms(ms),
+        (None, None) => Compute::None,
+    };
+    Ok(TimeModel {
+        compute,
+        copies: args.copies.into(),
+        wait: args.wait.into(),
+        contention: !args.no_contention,
+        host_threads: args.host_threads,
+    })
+}
