@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hotset::sim::{PREFILL_CHUNK, PhaseChoice, Scope, Semantics};
+use hotset::sim::{PREFILL_CHUNK, PhaseChoice, Scope, Semantics, Shuffle};
 
 use crate::output::OutputArgs;
 use crate::parse;
@@ -37,6 +37,8 @@ pub struct Cli {
 pub enum Command {
     /// Compare policies over capacities and links (the main job)
     Compare(CompareArgs),
+    /// Compare policies over many capacities: curves, knees, LRU at every size
+    Sweep(SweepArgs),
     /// Replay one setting in full: layers, percentiles of times, what ran when
     Replay(InFullArgs),
     /// Check predicted times against live runs; exit code 1 where they are off
@@ -61,6 +63,8 @@ pub enum TraceCommand {
     Info(TraceArgs),
     /// Check every value and both digests; exit code 1 if the trace is not sound
     Validate(TraceArgs),
+    /// Permute the order of tokens: the control for temporal locality
+    Shuffle(ShuffleArgs),
 }
 
 /// Flags of `compare`.
@@ -70,18 +74,45 @@ Examples:
   hotset compare
   hotset compare --policy lru,lfu --capacity 25%,384 --link zgx-pcie,zgx-c2c
   hotset compare x.hst --phase decode --scope layer --format json -o result.json
+  hotset compare --scope layer,adaptive --train 50%
   hotset compare --machine h200 --dense-bytes 20MiB --prefetch ahead --phase decode")]
 pub struct CompareArgs {
     #[command(flatten)]
     pub replay: ReplayArgs,
-    /// Slots (384), shares of all experts (25%) or sizes (40GiB)
+    /// Slots (384), shares of all experts (25%), sizes (40GiB), or ranges of them (10%..50%:5%)
     #[arg(long, value_delimiter = ',', value_name = "SIZE", default_value = "12.5%,25%,50%")]
     pub capacity: Vec<String>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
 
-/// Flags of `compare` and `replay`.
+/// Flags of `sweep`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hotset sweep
+  hotset sweep x.hst --policy lru,s3-fifo,belady --capacity 10%..100%:2% --phase decode
+  hotset sweep x.hst --resume x.journal --format json -o sweep.json
+
+With --resume every finished replay is kept in the journal. Killed and started again with the same \
+flags, the sweep goes on where it was and ends with the same bytes.")]
+pub struct SweepArgs {
+    #[command(flatten)]
+    pub replay: ReplayArgs,
+    /// Slots (384), shares of all experts (25%), sizes (40GiB), or ranges of them (10%..50%:5%)
+    #[arg(long, value_delimiter = ',', value_name = "SIZE", default_value = "4%..100%:4%")]
+    pub capacity: Vec<String>,
+    /// Keep finished replays in this file, and go on with those that it has
+    #[arg(long, value_name = "JOURNAL")]
+    pub resume: Option<PathBuf>,
+    /// Also find the size from which no larger one saves MS a token for each GiB more
+    #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
+    pub knee: Option<f64>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `compare`, `sweep` and `replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
     /// Trace (.hst) [default: the bundled one]
@@ -98,9 +129,10 @@ pub struct ReplayArgs {
     /// Who gets a slot: always, upload-cap:n=2, tinylfu, bypass (see 'hotset policies NAME')
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "always")]
     pub admit: Vec<String>,
-    /// One pool over all layers, or the same number of slots for each layer
+    /// One pool over all layers, the same number of slots for each layer, or a split that is
+    /// learnt from the training part
     #[arg(long, value_enum, value_delimiter = ',', default_value = "global")]
-    pub scope: Vec<ScopeName>,
+    pub scope: Vec<SplitScopeName>,
     /// Links by name (see 'hotset link'), or profiles (.toml; all links of a machine's)
     #[arg(
         long,
@@ -124,6 +156,17 @@ pub struct ReplayArgs {
     /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4 [default: as recorded]
     #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
     pub expert_size: Option<u64>,
+    /// Leave the timelines out: faster, and only the prices that need none
+    #[arg(long)]
+    pub no_timeline: bool,
+    /// Train on the first share of the sequences and test on the rest alone [default: 50% where
+    /// something is trained, else nothing]
+    #[arg(long, value_name = "SHARE", value_parser = parse::training_share)]
+    pub train: Option<f64>,
+    /// Permute the order of tokens within each sequence and phase before anything else: what is
+    /// then lost was temporal locality
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub shuffle: Option<ShuffleName>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -218,6 +261,23 @@ pub struct ImportArgs {
     pub name: Option<String>,
 }
 
+/// Flags of `trace shuffle`.
+#[derive(Debug, Args)]
+pub struct ShuffleArgs {
+    /// Trace (.hst) [default: the bundled one]
+    #[arg(value_name = "TRACE")]
+    pub trace: Option<PathBuf>,
+    /// The trace to write
+    #[arg(short, long, value_name = "OUT.hst")]
+    pub output: PathBuf,
+    /// Seed of the order
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Compress columns with zstd at this level, 1 to 19 [default: not compressed, read in place]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(1..=19))]
+    pub zstd: Option<i32>,
+}
+
 /// Flags of commands that read one trace.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
@@ -252,6 +312,42 @@ impl From<ScopeName> for Scope {
         match name {
             ScopeName::Global => Self::Global,
             ScopeName::Layer => Self::Layer,
+        }
+    }
+}
+
+/// Names of the scopes, the trained one with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SplitScopeName {
+    /// One pool over all layers
+    Global,
+    /// The same number of slots for each layer
+    Layer,
+    /// Slots over layers as they do best on the training part
+    Adaptive,
+}
+
+impl From<SplitScopeName> for Scope {
+    fn from(name: SplitScopeName) -> Self {
+        match name {
+            SplitScopeName::Global => Self::Global,
+            SplitScopeName::Layer => Self::Layer,
+            SplitScopeName::Adaptive => Self::Adaptive,
+        }
+    }
+}
+
+/// What can be shuffled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShuffleName {
+    /// Whole tokens, each with its experts in all layers
+    Tokens,
+}
+
+impl From<ShuffleName> for Shuffle {
+    fn from(name: ShuffleName) -> Self {
+        match name {
+            ShuffleName::Tokens => Self::Tokens,
         }
     }
 }

@@ -8,12 +8,12 @@
 use std::cell::Cell;
 use std::io::{self, BufRead, Read, Write};
 
-use hotset_sim::{EventSink, SimError, Steps, drive};
+use hotset_sim::{EventSink, SimError, Steps, check_columns, drive};
 use hotset_traces::{IdColumn, Phase, Trace};
 use thiserror::Error;
 
 pub use hotset_policies::conform::*;
-use hotset_policies::{ExpertId, Need, PolicySpec, Slots};
+use hotset_policies::{ExpertId, PolicySpec, Slots};
 
 /// Longest line of a log: an event of thousands of experts fits many times.
 const LONGEST_LINE: u64 = 4 << 20;
@@ -158,16 +158,7 @@ impl Replayed<'_> {
         {
             return Err(SimError::NoTokens { phase: phase.name() }.into());
         }
-        if policy.info().needs == Need::Weights && self.trace.weights().is_none() {
-            let columns = self.trace.columns();
-            let importers = columns.iter().find(|column| column.name == "weights");
-            let importers = importers.map(|column| column.importers.join(", "));
-            return Err(LogError::Trace(SimError::MissingColumn {
-                policy: policy.info().name.to_owned(),
-                column: "weights",
-                importers: importers.unwrap_or_default(),
-            }));
-        }
+        check_columns(self.trace, policy)?;
         let (experts, top_k): (Vec<u32>, Vec<u32>) =
             layers.iter().map(|layer| (layer.experts, layer.top_k)).unzip();
         let model = Model { experts: &experts, top_k: &top_k };

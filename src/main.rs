@@ -27,12 +27,14 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Verdict, Fault> {
     match cli.command {
         Command::Compare(args) => commands::compare::run(&args),
+        Command::Sweep(args) => commands::sweep::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::VerifyLive(args) => commands::verify_live::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Trace(TraceCommand::Import(args)) => commands::trace::import(&args),
         Command::Trace(TraceCommand::Info(args)) => commands::trace::info(&args),
         Command::Trace(TraceCommand::Validate(args)) => commands::trace::validate(&args),
+        Command::Trace(TraceCommand::Shuffle(args)) => commands::trace::shuffle(&args),
         Command::Link(args) => commands::link::run(&args),
         Command::Policies(args) => commands::policies::run(&args),
     }

@@ -37,6 +37,12 @@ impl Progress for Bar {
         self.0.inc(1);
     }
 
+    fn skip(&self) {
+        // What an earlier run did says nothing of how long this one takes.
+        self.0.inc(1);
+        self.0.reset_eta();
+    }
+
     fn cancelled(&self) -> bool {
         interrupt::requested()
     }

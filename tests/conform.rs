@@ -279,7 +279,7 @@ fn flags_that_make_no_sense_are_refused() {
     refused(&["conform", "absent.hst", &log, "--policy", "lru", "--capacity", "4"], &["absent"]);
 }
 
-/// A million events, one of them wrong. Timed by hand in release (see docs/conform.md); here only
+/// A million events, one of them wrong. Its time is in docs/conform.md; here only
 /// that it is found, and that the log goes through in pieces.
 #[test]
 fn a_wrong_eviction_among_a_million_events() {

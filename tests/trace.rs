@@ -55,8 +55,12 @@ fn a_policy_without_its_column_says_which_importers_give_it() {
     let trace = small(folder.path());
     let args = ["compare", trace.to_str().unwrap(), "--capacity", "3", "--policy", "mrs"];
     refused(&args, &["policy 'mrs' needs the column 'weights'", "npz, npy"]);
-    let args = ["compare", "--policy", "static"];
-    refused(&args, &["policy 'static' is trained", "--train 50%"]);
+    // What is trained is tested on the other half of the sequences, and the report says so.
+    let args = ["compare", "--policy", "static", "--capacity", "25%", "--phase", "decode"];
+    let report = json(&args);
+    assert_eq!(report["rows"][0]["tokens"], 24 * 256);
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("the first 24 were trained on"), "{warnings}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ impl LeCar {
     fn regret(&mut self, key: Key) {
         let (at, by_lru) = self.left[key as usize];
         let age = (self.now - at) as f64 / f64::from(self.capacity);
-        let loss = (-self.config.rate * self.config.decay.powf(age)).exp();
+        let loss = libm::exp(-self.config.rate * libm::pow(self.config.decay, age));
         let (mut lru, mut lfu) = (self.weight, 1.0 - self.weight);
         if by_lru {
             lru *= loss;

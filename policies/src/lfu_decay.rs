@@ -101,7 +101,7 @@ impl LfuDecay {
             resident: vec![false; keys],
             now: 0,
             weight: 1.0,
-            growth: half_life.recip().exp2().min(HIGHEST),
+            growth: libm::exp2(half_life.recip()).min(HIGHEST),
             history: config.history,
             capacity: pool.capacity,
         }

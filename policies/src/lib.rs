@@ -95,7 +95,7 @@ pub use static_top::Static;
 pub use td_logistic::{TdLogistic, TdLogisticConfig};
 pub use td_table::{TdTable, TdTableConfig};
 pub use two_q::{TwoQ, TwoQConfig};
-pub use w_tinylfu::{WTinyLfu, WTinyLfuConfig};
+pub use w_tinylfu::{Counts, WTinyLfu, WTinyLfuConfig};
 
 /// The README's example is compiled and run as a test.
 #[cfg(doctest)]

@@ -51,7 +51,8 @@ impl PoolShape {
 pub struct Event<'a> {
     /// Layer within the pool, `0..pool.layers()`.
     pub layer: u32,
-    /// The distinct keys that the event needs, in order of first appearance (best rank first).
+    /// The distinct keys that the event needs, at least one, in order of first appearance (best
+    /// rank first).
     pub keys: &'a [Key],
     /// Router weight of each key, summed over the step's tokens; empty where none were recorded.
     pub weights: &'a [f32],

@@ -4,7 +4,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hotset_policies::{Action, Event, ExpertCache, Key, Lru, Plan, Policy, PoolShape, Room, Slots};
+use hotset_policies::{
+    Action, Event, ExpertCache, Key, Lru, POLICIES, Plan, Policy, PolicySpec, PoolShape, Room,
+    Slots,
+};
 
 /// Expert, slot and action of each placement.
 fn rows(plan: &Plan<'_>) -> Vec<(u32, u32, Action)> {
@@ -105,5 +108,26 @@ fn an_observer_sees_distinct_keys_in_order_with_the_weights_of_duplicates_added_
         let first = (layer, vec![base + 7, base + 2, base + 5], vec![0.625, 0.25, 1.0]);
         let second = [0, 7, 1, 2, 3, 4, 5].map(|expert| base + expert).to_vec();
         assert_eq!(*told.borrow(), [first, (layer, second, vec![])]);
+    }
+}
+
+#[test]
+fn a_layer_that_asks_for_nothing_is_no_event_for_any_policy() {
+    for info in POLICIES {
+        let spec: PolicySpec = info.name.parse().unwrap();
+        let build = |_: usize, pool: &PoolShape| spec.build(pool);
+        let Some(_) = build(0, &PoolShape::flat(4, 16)) else { continue };
+        let policy = |index: usize, pool: &PoolShape| build(index, pool).unwrap();
+        let slots = Slots::Global(4);
+        let mut cache = ExpertCache::new(&[8, 8], &[2, 2], &slots, policy).unwrap();
+        for round in 0..3 {
+            cache.begin_step(1);
+            let nothing: [u8; 0] = [];
+            assert_eq!(cache.demand(0, &nothing).distinct(), 0, "{}", info.name);
+            assert_eq!(cache.demand_weighted(1, &[round, 7u8], &[0.5, 0.5]).distinct(), 2);
+            cache.release(0);
+            cache.release(1);
+        }
+        assert_eq!(cache.validate(), Ok(()), "{}", info.name);
     }
 }

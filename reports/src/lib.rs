@@ -9,6 +9,7 @@ mod live;
 mod markdown;
 mod replay;
 mod sheet;
+mod sweep;
 mod terminal;
 
 use serde::Serialize;
@@ -18,6 +19,7 @@ pub use compare::comparison;
 pub use live::live;
 pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};
+pub use sweep::sweep;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

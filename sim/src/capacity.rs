@@ -16,6 +16,8 @@ pub enum Scope {
     Global,
     /// The same number of slots for each layer.
     Layer,
+    /// As many slots for each layer as do best on a training part of the trace.
+    Adaptive,
 }
 
 impl Scope {
@@ -25,6 +27,7 @@ impl Scope {
         match self {
             Self::Global => "global",
             Self::Layer => "layer",
+            Self::Adaptive => "adaptive",
         }
     }
 }
@@ -81,7 +84,8 @@ impl std::fmt::Display for Capacity {
 impl Capacity {
     /// The slots that this means for a model in a scope. A share is rounded down: of all experts
     /// in global scope, of each layer's in layer scope. A number of slots in layer scope is spread
-    /// evenly, the first layers taking what is left over.
+    /// evenly, the first layers taking what is left over. In adaptive scope the number is that of
+    /// global scope, and stays one: only training tells how it is split.
     ///
     /// # Errors
     /// Less than one slot, more than all experts, or a size where the experts' size is unknown.
@@ -93,7 +97,7 @@ impl Capacity {
             Self::Slots(slots) => slots,
             Self::Percent(percent) if percent > 100.0 => return Err(over()),
             Self::Percent(percent) => match scope {
-                Scope::Global => floor_share(percent, experts),
+                Scope::Global | Scope::Adaptive => floor_share(percent, experts),
                 Scope::Layer => {
                     let each: Vec<u32> = shape
                         .layers()
@@ -121,7 +125,7 @@ impl Capacity {
         match (total, scope) {
             (0, _) => Err(zero(String::new())),
             (total, _) if total > experts => Err(over()),
-            (total, Scope::Global) => Ok(Slots::Global(total)),
+            (total, Scope::Global | Scope::Adaptive) => Ok(Slots::Global(total)),
             (total, Scope::Layer) => Ok(Slots::Layer(even_split(shape, total))),
         }
     }

@@ -1,14 +1,19 @@
 //! The main job: policies x scopes x capacities over one trace, each priced on every link.
 
+use std::sync::OnceLock;
+
 use hotset_cost_models::Link;
 use hotset_policies::{Need, PolicySpec, Slots};
 use hotset_traces::{Phase, Shape, Trace};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::report::{LinkPrice, PhaseChoice, Report, Row, SCHEMA, Settings, TraceSummary};
+use crate::training::uses;
 use crate::{
-    Bucket, Capacity, Compute, Counts, Futures, Misses, Prefetch, Prices, Scope, Semantics,
-    Serving, Setting, SimError, TimeModel, Timeline, Times, Window, replay, replay_timed,
+    AdaptiveSplit, Bucket, Capacity, Compute, Counts, CurveSetting, Futures, LruCurve, Misses,
+    Prefetch, Prefill, Prices, Scope, Semantics, Serving, Setting, Shuffle, SimError, Split, Steps,
+    TimeModel, Timeline, Times, Window, replay, replay_timed,
 };
 
 /// What to compare.
@@ -36,11 +41,25 @@ pub struct Compare {
     pub serving: Serving,
     /// Compute, and how copies run beside it.
     pub time: TimeModel,
+    /// Whether to replay timelines; without them there are only the prices that need none.
+    pub timelines: bool,
+    /// What to permute before anything else: the control for temporal locality.
+    pub shuffle: Option<Shuffle>,
+    /// Share of the sequences, in percent, to train on; the others alone are then replayed. `None`:
+    /// half where something is trained, else nothing.
+    pub train: Option<f64>,
     /// Seed of everything random.
     pub seed: u64,
 }
 
 impl Compare {
+    /// The share of the sequences to train on, in percent.
+    fn training_share(&self) -> Option<f64> {
+        let trained = self.scopes.contains(&Scope::Adaptive)
+            || self.policies.iter().any(|(_, policy)| policy.info().needs == Need::Training);
+        self.train.or(trained.then_some(50.0))
+    }
+
     /// The trace's shape with the experts' size that was asked for.
     pub(crate) fn shape(&self, trace: &Trace) -> Shape {
         match self.expert_bytes {
@@ -56,6 +75,10 @@ pub trait Progress: Sync {
     fn begin(&self, replays: u64);
     /// One of them is done.
     fn advance(&self);
+    /// One of them had been done before.
+    fn skip(&self) {
+        self.advance();
+    }
     /// Whether to stop before the next one.
     fn cancelled(&self) -> bool {
         false
@@ -84,13 +107,74 @@ pub fn compare(
     request: &Compare,
     progress: &impl Progress,
 ) -> Result<Report, SimError> {
+    run(trace, request, |_| Ok(()), progress, false).map(|(report, _)| report)
+}
+
+/// Keeps finished replays.
+pub(crate) trait Keeper: Sync {
+    /// The result of a replay that was finished before.
+    fn take(&self, replay: usize) -> Option<Run>;
+    /// A replay is finished.
+    fn keep(&self, replay: usize, run: &Run) -> Result<(), SimError>;
+}
+
+impl Keeper for () {
+    fn take(&self, _: usize) -> Option<Run> {
+        None
+    }
+    fn keep(&self, _: usize, _: &Run) -> Result<(), SimError> {
+        Ok(())
+    }
+}
+
+/// [`compare`] with a keeper, made for a number of replays, and with LRU's curves if they are
+/// wanted.
+pub(crate) fn run<K: Keeper>(
+    trace: &Trace,
+    request: &Compare,
+    keeper: impl FnOnce(usize) -> Result<K, SimError>,
+    progress: &impl Progress,
+    wants_curves: bool,
+) -> Result<(Report, Vec<(Scope, LruCurve)>), SimError> {
+    let shuffled = match request.shuffle {
+        None => None,
+        Some(Shuffle::Tokens) => {
+            let shuffled = trace.shuffle_tokens(request.seed);
+            Some(shuffled.map_err(|error| SimError::Shuffle(error.to_string()))?)
+        }
+    };
+    let trace = shuffled.as_ref().unwrap_or(trace);
+    let whole = TraceSummary::of(trace);
+    let parts = request.training_share().map(|percent| Split::of(trace, percent)).transpose()?;
+    let (training, trace) = match &parts {
+        None => (None, trace),
+        Some((_, training, tested)) => (Some(training), tested),
+    };
     let phases = present_phases(trace, request.phase)?;
     request.policies.iter().try_for_each(|(_, policy)| check_columns(trace, policy))?;
     let shape = request.shape(trace);
+    let of_curve = CurveSetting {
+        scope: Scope::Global,
+        semantics: request.semantics,
+        phase: request.phase.only(),
+        warmup: request.warmup,
+    };
+    let adaptive = match training.filter(|_| request.scopes.contains(&Scope::Adaptive)) {
+        None => None,
+        Some(_) if !request.serving.schedule.is_empty() => return Err(SimError::AdaptiveSchedule),
+        Some(training) => {
+            let steps = request.serving.steps(training, request.chunk)?;
+            Some(AdaptiveSplit::train(training, &steps, &of_curve)?)
+        }
+    };
     let mut sizes = Vec::new();
     for (_, capacity) in &request.capacities {
         for &scope in &request.scopes {
             let slots = capacity.slots(&shape, scope)?;
+            let slots = match &adaptive {
+                Some(split) if scope == Scope::Adaptive => Slots::Layer(split.slots(slots.total())),
+                _ => slots,
+            };
             let resizes = request.serving.resizes(trace, &shape, scope, request.phase.only())?;
             sizes.push(Size { scope, slots, resizes });
         }
@@ -98,62 +182,85 @@ pub fn compare(
     let steps = request.serving.steps(trace, request.chunk)?;
     let futures = Futures::new(trace, &steps, request.semantics, request.phase.only())
         .with_prefill(request.serving.prefill);
-    let timed = request.semantics == Semantics::Event && is_sized(&shape);
+    let timed = request.timelines && request.semantics == Semantics::Event && is_sized(&shape);
+    let uses = training.map(|training| uses(training, request.phase.only()));
+    let curves = Curves::new(trace, &steps, of_curve, request);
 
-    // The bound of each size comes first, then each policy at each size.
+    // The bound of each size comes first, then each policy at each size; the bound itself, asked
+    // for as a policy, is only replayed again where a timeline is to follow it.
     let mut jobs: Vec<(Option<&PolicySpec>, &Size)> = Vec::new();
     jobs.extend(sizes.iter().map(|size| (None, size)));
-    for size in &sizes {
-        jobs.extend(request.policies.iter().map(|(_, policy)| (Some(policy), size)));
+    let mut job_of = Vec::with_capacity(sizes.len() * request.policies.len());
+    for (index, size) in sizes.iter().enumerate() {
+        for (_, policy) in &request.policies {
+            if *policy == PolicySpec::Belady && !timed {
+                job_of.push(index);
+            } else {
+                job_of.push(jobs.len());
+                jobs.push((Some(policy), size));
+            }
+        }
     }
     progress.begin(jobs.len() as u64);
+    let keeper = keeper(jobs.len())?;
+    let replay_one = |(policy, size): (Option<&PolicySpec>, &Size)| {
+        let setting = Setting {
+            semantics: request.semantics,
+            phase: request.phase.only(),
+            warmup: request.warmup,
+            prefill: request.serving.prefill,
+            resizes: size.resizes.clone(),
+            training: uses.clone(),
+            ..Setting::new(policy.unwrap_or(&PolicySpec::Belady).clone(), size.slots.clone())
+        };
+        let Some(policy) = policy else {
+            return replay(trace, &steps, &futures, &setting).map(Run::counted);
+        };
+        let links = if timed { &request.links[..] } else { &[] };
+        let timelines = links.iter().map(|link| Timeline::new(&shape, link, &request.time));
+        let setting = match is_bound(policy) {
+            true => setting,
+            false => Setting {
+                prefetch: request.serving.prefetch,
+                misses: request.serving.misses,
+                ..setting
+            },
+        };
+        replay_timed(trace, &steps, &futures, &setting, timelines.collect()).map(Run::of)
+    };
     let runs: Vec<Run> = jobs
         .par_iter()
-        .map(|&(policy, size)| {
+        .enumerate()
+        .map(|(index, &(policy, size))| {
             if progress.cancelled() {
                 return Err(SimError::Interrupted);
             }
-            let setting = Setting {
-                semantics: request.semantics,
-                phase: request.phase.only(),
-                warmup: request.warmup,
-                prefill: request.serving.prefill,
-                resizes: size.resizes.clone(),
-                ..Setting::new(policy.unwrap_or(&PolicySpec::Belady).clone(), size.slots.clone())
+            if let Some(run) = keeper.take(index) {
+                progress.skip();
+                return Ok(run);
+            }
+            let told = policy.filter(|_| !timed).and_then(|policy| curves.counts(policy, size));
+            let run = match told {
+                Some(counts) => Run::counted(counts),
+                None => replay_one((policy, size))?,
             };
-            let run = match policy {
-                None => replay(trace, &steps, &futures, &setting).map(Run::counted),
-                Some(policy) => {
-                    let links = if timed { &request.links[..] } else { &[] };
-                    let timeline = |link| Timeline::new(&shape, link, &request.time);
-                    let timelines = links.iter().map(timeline).collect();
-                    let setting = match is_bound(policy) {
-                        true => setting,
-                        false => Setting {
-                            prefetch: request.serving.prefetch,
-                            misses: request.serving.misses,
-                            ..setting
-                        },
-                    };
-                    replay_timed(trace, &steps, &futures, &setting, timelines).map(Run::of)
-                }
-            };
+            keeper.keep(index, &run)?;
             progress.advance();
-            run
+            Ok(run)
         })
         .collect::<Result<_, _>>()?;
 
-    let (bounds, runs) = runs.split_at(sizes.len());
     let mut rows = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
+    for (index, &job) in job_of.iter().enumerate() {
         let (size, policy) = (index / request.policies.len(), index % request.policies.len());
+        let (run, bound) = (&runs[job], &runs[size]);
         for &phase in &phases {
             for window in [Window::All, Window::Cold, Window::Steady] {
                 let bucket = run.counts.bucket(phase, window);
                 if bucket.tokens == 0 {
                     continue;
                 }
-                let bound = bounds[size].counts.bucket(phase, window);
+                let bound = bound.counts.bucket(phase, window);
                 rows.push(row(
                     request,
                     &request.policies[policy].0,
@@ -171,17 +278,86 @@ pub fn compare(
     warnings.extend(bounds.filter(|_| !alone).map(|(name, _)| {
         format!("{name} is a bound: its rows are without prefetch, every miss fetched")
     }));
-    Ok(Report {
+    let split = parts.as_ref().map(|(split, _, _)| split.clone());
+    warnings.extend(split.as_ref().map(|split| {
+        format!(
+            "all rows count the last {} sequences only; the first {} were trained on",
+            split.tested_sequences, split.training_sequences
+        )
+    }));
+    let report = Report {
         schema: SCHEMA,
-        trace: TraceSummary::of(trace),
-        settings: settings(trace, request, &shape),
+        trace: whole,
+        settings: settings(trace, request, (&shape, split)),
         rows,
         warnings,
-    })
+    };
+    Ok((report, if wants_curves { curves.all(&request.scopes) } else { Vec::new() }))
+}
+
+/// LRU's curves, each made when it is first asked for.
+struct Curves<'a> {
+    trace: &'a Trace,
+    steps: &'a Steps,
+    setting: CurveSetting,
+    /// LRU is asked for, and the engine does nothing beside evicting that changes its counts.
+    applies: bool,
+    /// So many replays cost more than a curve.
+    pays: bool,
+    global: OnceLock<LruCurve>,
+    layer: OnceLock<LruCurve>,
+}
+
+impl<'a> Curves<'a> {
+    fn new(trace: &'a Trace, steps: &'a Steps, setting: CurveSetting, request: &Compare) -> Self {
+        let Serving { prefetch, misses, prefill, schedule, composition: _ } = &request.serving;
+        let plain = *prefetch == Prefetch::None
+            && *misses == Misses::Fetch
+            && *prefill == Prefill::OnDemand
+            && schedule.is_empty();
+        let replays = match setting.semantics {
+            Semantics::Event => 12,
+            Semantics::Sequential => 6,
+        };
+        Self {
+            trace,
+            steps,
+            setting,
+            applies: plain && request.policies.iter().any(|(_, policy)| is_lru(policy)),
+            pays: request.capacities.len() >= replays,
+            global: OnceLock::new(),
+            layer: OnceLock::new(),
+        }
+    }
+
+    fn of(&self, scope: Scope) -> &LruCurve {
+        let cell = if scope == Scope::Global { &self.global } else { &self.layer };
+        let setting = CurveSetting { scope, ..self.setting };
+        cell.get_or_init(|| LruCurve::of(self.trace, self.steps, &setting))
+    }
+
+    /// What a replay of `policy` would count, where a curve tells and is worth its while.
+    fn counts(&self, policy: &PolicySpec, size: &Size) -> Option<Counts> {
+        let told = self.applies && self.pays && is_lru(policy) && size.scope != Scope::Adaptive;
+        told.then(|| self.of(size.scope).counts(&size.slots)).flatten()
+    }
+
+    /// The curves of these scopes; none where none apply.
+    fn all(self, scopes: &[Scope]) -> Vec<(Scope, LruCurve)> {
+        let scopes = scopes.iter().filter(|scope| self.applies && **scope != Scope::Adaptive);
+        scopes.map(|&scope| (scope, self.of(scope).clone())).collect()
+    }
+}
+
+fn is_lru(policy: &PolicySpec) -> bool {
+    matches!(policy, PolicySpec::Lru(_))
 }
 
 /// Refuses a policy whose column the trace lacks, saying who gives it.
-fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
+///
+/// # Errors
+/// [`SimError::MissingColumn`].
+pub fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
     if policy.info().needs != Need::Weights || trace.weights().is_some() {
         return Ok(());
     }
@@ -195,7 +371,8 @@ fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
 }
 
 /// What a replay gave: counts, and the times over each link where there are timelines.
-struct Run {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Run {
     counts: Counts,
     times: Vec<Times>,
 }
@@ -286,7 +463,7 @@ fn row(
     }
 }
 
-fn settings(trace: &Trace, request: &Compare, shape: &Shape) -> Settings {
+fn settings(trace: &Trace, request: &Compare, (shape, split): (&Shape, Option<Split>)) -> Settings {
     Settings {
         hotset: env!("CARGO_PKG_VERSION"),
         policies: request.policies.iter().map(|(text, _)| text.clone()).collect(),
@@ -313,6 +490,8 @@ fn settings(trace: &Trace, request: &Compare, shape: &Shape) -> Settings {
         host_threads: request.time.host_threads,
         machine: None,
         seed: request.seed,
+        shuffle: request.shuffle,
+        split,
     }
 }
 

@@ -38,7 +38,7 @@ impl Window {
 }
 
 /// Counts of one phase in one window.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     /// Tokens that ran.
     pub tokens: u64,
@@ -114,7 +114,7 @@ impl Bucket {
 }
 
 /// The counts of a whole replay.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// `[phase][cold, steady]`.
     buckets: Vec<[Bucket; 2]>,

@@ -161,6 +161,31 @@ pub enum SimError {
         /// Sequences that there are.
         sequences: usize,
     },
+    /// A trace that cannot be cut into a training and a tested part.
+    #[error(
+        "cannot train on {percent}% of {sequences} sequences and test on the rest: each part needs \
+         at least one"
+    )]
+    TrainingPart {
+        /// Share of the sequences asked for.
+        percent: f64,
+        /// Sequences in all.
+        sequences: usize,
+    },
+    /// A schedule of capacities in adaptive scope.
+    #[error("an adaptive split is for one capacity: leave the schedule out, or use another scope")]
+    AdaptiveSchedule,
+    /// A trace that could not be shuffled.
+    #[error("cannot shuffle the trace: {0}")]
+    Shuffle(String),
+    /// A journal that this run cannot go on with.
+    #[error("journal {}: {problem}", .path.display())]
+    Journal {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong and what to do.
+        problem: String,
+    },
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,

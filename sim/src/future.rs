@@ -47,7 +47,7 @@ impl<'a> Futures<'a> {
     pub fn of(&self, scope: Scope) -> Result<Arc<[Arc<Future>]>, SimError> {
         let cell = match scope {
             Scope::Global => &self.global,
-            Scope::Layer => &self.layer,
+            Scope::Layer | Scope::Adaptive => &self.layer,
         };
         cell.get_or_init(|| self.read(scope))
             .clone()
@@ -61,7 +61,7 @@ impl<'a> Futures<'a> {
             Scope::Global => {
                 ((0..layers).map(|l| shape.key_base(l)).collect(), vec![shape.total_experts()])
             }
-            Scope::Layer => {
+            Scope::Layer | Scope::Adaptive => {
                 (vec![0; layers], shape.layers().iter().map(|layer| layer.experts).collect())
             }
         };

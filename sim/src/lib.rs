@@ -5,6 +5,7 @@
 //! prices every byte that they move. The same input, flags and seed give the same result on any
 //! machine, with any number of threads.
 
+mod adaptive;
 mod bypass;
 mod capacity;
 mod compare;
@@ -16,6 +17,8 @@ mod elastic;
 mod engine;
 mod error;
 mod future;
+mod journal;
+mod knee;
 mod misses;
 mod prefetch;
 mod prefill;
@@ -25,11 +28,14 @@ mod replay_report;
 mod report;
 mod serving;
 mod steps;
+mod sweep;
 pub mod timeline;
+mod training;
 mod verify_live;
 
+pub use adaptive::AdaptiveSplit;
 pub use capacity::{Capacity, Scope, even_split};
-pub use compare::{Compare, Progress, compare};
+pub use compare::{Compare, Progress, check_columns, compare};
 pub use compose::{Arrival, Composition};
 pub use counts::{Bucket, Counts, Window};
 pub use curve::{CurveSetting, LruCurve};
@@ -37,6 +43,7 @@ pub use drive::{EventSink, drive};
 pub use elastic::Schedule;
 pub use error::SimError;
 pub use future::Futures;
+pub use knee::{Knee, KneeRule, knee_of_chord, knee_of_saving};
 pub use misses::Misses;
 pub use prefetch::{Ahead, Prefetch};
 pub use prefill::Prefill;
@@ -46,5 +53,7 @@ pub use replay_report::{LayerRow, LayerTime, Recording, ReplayReport, StepTimes,
 pub use report::{LinkPrice, PhaseChoice, Report, Row, SCHEMA, Settings, TraceSummary};
 pub use serving::Serving;
 pub use steps::{PREFILL_CHUNK, Steps};
+pub use sweep::{LruPoints, Sweep, SweepReport, sweep};
 pub use timeline::{Compute, CopyOrder, Spent, TimeModel, Timeline, Times, Wait};
+pub use training::{Shuffle, Split};
 pub use verify_live::{LiveError, LiveReport, LiveRow, LiveSpent, PrefetchEffect, verify_live};

@@ -6,7 +6,7 @@ use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
 use crate::prices::{Breakdown, Prices};
-use crate::{CopyOrder, Scope, Semantics, Serving, Wait, Window};
+use crate::{CopyOrder, Scope, Semantics, Serving, Shuffle, Split, Wait, Window};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "hotset/1";
@@ -142,6 +142,12 @@ pub struct Settings {
     pub machine: Option<String>,
     /// Seed of everything random.
     pub seed: u64,
+    /// What was permuted before the replay; the trace's digest is that of the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shuffle: Option<Shuffle>,
+    /// The parts trained on and tested on: all rows are of the tested part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
 }
 
 /// One policy at one size in one phase and window.

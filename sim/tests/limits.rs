@@ -39,7 +39,7 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         policy,
         match scope {
             Scope::Global => Slots::Global(slots),
-            Scope::Layer => Slots::Layer(even_split(shape, slots)),
+            _ => Slots::Layer(even_split(shape, slots)),
         },
     );
     setting.prefill = Prefill::ALL[numbers.below(3) as usize];

@@ -24,6 +24,9 @@ fn request(prefetch: Prefetch) -> Compare {
             compute: Compute::of_machine(&machine, 8 << 20).unwrap(),
             ..TimeModel::default()
         },
+        timelines: true,
+        shuffle: None,
+        train: None,
         seed: 0,
         links: machine.links,
     }

@@ -7,6 +7,7 @@ mod link_fit;
 pub mod policies;
 pub mod replay;
 mod request;
+pub mod sweep;
 pub mod trace;
 pub mod verify_live;
 

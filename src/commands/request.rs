@@ -1,4 +1,4 @@
-//! What the flags of `compare` and `replay` ask for.
+//! What the flags of `compare`, `sweep` and `replay` ask for.
 
 use hotset::cost_models::{Link, MachineProfile};
 use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, SimError, TimeModel};
@@ -35,6 +35,9 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
         },
         time: time(&args.time, machine.as_ref())?,
         links,
+        timelines: !args.no_timeline,
+        shuffle: args.shuffle.map(Into::into),
+        train: args.train,
         seed: args.seed,
     })
 }
@@ -62,7 +65,7 @@ fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<Misses, F
     if let Some(link) = links.iter().find(|link| !measured(link)) {
         return Err(Fault::Usage(format!(
             "link '{}' does not say how fast the host's cores serve an expert: leave it out of \
-             --link, or out of the question --miss",
+             --link, or give --miss fetch",
             link.name
         )));
     }

@@ -1,10 +1,10 @@
-//! `hotset trace import | info | validate`.
+//! `hotset trace import | info | validate | shuffle`.
 
 use hotset::reports::{Cell, Column, Output, Sheet};
 use hotset::traces::{Codec, Format, ImportOptions, Stats, formats, import as read, write_hst};
 use serde::Serialize;
 
-use crate::cli::{ImportArgs, TraceArgs};
+use crate::cli::{ImportArgs, ShuffleArgs, TraceArgs};
 use crate::fault::{Fault, Verdict, nearest};
 use crate::{commands, output};
 
@@ -41,6 +41,20 @@ fn format(name: &str) -> Result<Format, Fault> {
             known().collect::<Vec<_>>().join(" ")
         ))
     })
+}
+
+/// Writes the trace with the order of its tokens permuted.
+pub fn shuffle(args: &ShuffleArgs) -> Result<Verdict, Fault> {
+    let trace = commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?;
+    write_hst(&trace, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
+    eprintln!(
+        "{}: {} tokens in {} sequences, digest {}",
+        args.output.display(),
+        trace.tokens(),
+        trace.sequences().len(),
+        trace.digest(),
+    );
+    Ok(Verdict::Passed)
 }
 
 /// Describes a trace.

@@ -24,6 +24,7 @@ mod reuse;
 mod rows;
 mod select;
 mod shape;
+mod shuffle;
 mod stats;
 pub mod synth;
 #[doc(hidden)]

@@ -459,12 +459,14 @@ impl<P: Policy> ExpertCache<P> {
                 self.event_weights[known] += weight;
             }
         }
-        let pool = self.pool_of(layer);
-        self.pools[pool].policy.begin_event(&Event {
-            layer: if self.global { layer as u32 } else { 0 },
-            keys: &self.event_keys[..distinct],
-            weights: &self.event_weights,
-        });
+        if distinct > 0 {
+            let pool = self.pool_of(layer);
+            self.pools[pool].policy.begin_event(&Event {
+                layer: if self.global { layer as u32 } else { 0 },
+                keys: &self.event_keys[..distinct],
+                weights: &self.event_weights,
+            });
+        }
         distinct
     }
 }

@@ -13,9 +13,10 @@ mod naive_values;
 
 use harness::{Naive, check_all, check_future};
 use hotset_policies::{
-    AnyPolicy, Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig,
-    Lirs, LirsConfig, Lru, LruK, LruKConfig, Mru, PolicySpec, Random, RandomConfig, S3Fifo,
-    S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig,
+    AnyPolicy, Arc, Car, Clock, Counts, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay,
+    LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, Mru, PolicySpec, Random, RandomConfig,
+    S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu,
+    WTinyLfuConfig,
 };
 use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
 use hotset_policies::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruClock, LfruConfig};
@@ -29,7 +30,9 @@ use naive_moe::{NaiveClassLru, NaiveDali, NaiveFineMoe, NaiveHeatLru, NaiveLeast
 use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveStatic};
 use naive_moe::{NaiveTdLogistic, NaiveTdTable};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
-use naive_values::{NaiveLeCar, NaiveLowest, NaiveWTinyLfu, decayed, kth_last};
+use naive_values::{
+    NaiveLeCar, NaiveLowest, NaiveSketchedWTinyLfu, NaiveWTinyLfu, decayed, kth_last,
+};
 
 #[test]
 fn lru() {
@@ -150,6 +153,18 @@ fn lfu_decay() {
 }
 
 #[test]
+fn w_tinylfu_with_exact_counts() {
+    for (window, sample) in [(0.01, 10.0), (0.3, 1.5)] {
+        let counts = Counts::Exact;
+        let config = WTinyLfuConfig { window, sample, counts, ..WTinyLfuConfig::default() };
+        check_all(
+            |pool| WTinyLfu::configured(pool, &config),
+            |pool| NaiveWTinyLfu::new(pool, window, sample),
+        );
+    }
+}
+
+#[test]
 fn class_lru() {
     for half_life in [1.0, 128.0] {
         let config = ClassLruConfig { half_life };
@@ -179,6 +194,23 @@ fn dali() {
             |pool| NaiveDali::new(pool, window as usize, hot, each_layer),
         );
     }
+}
+
+#[test]
+fn w_tinylfu_with_a_sketch() {
+    for (window, main_hits) in [(0.01, 32.0), (0.3, 1.5)] {
+        let config = WTinyLfuConfig { window, main_hits, ..WTinyLfuConfig::default() };
+        check_all(
+            |pool| WTinyLfu::configured(pool, &config),
+            |pool| NaiveSketchedWTinyLfu::new(pool, window, main_hits),
+        );
+    }
+}
+
+#[test]
+fn lecar() {
+    let config = LeCarConfig { seed: 3, ..LeCarConfig::default() };
+    check_all(|pool| LeCar::configured(pool, &config), |pool| NaiveLeCar::new(pool, 3));
 }
 
 #[test]
@@ -271,21 +303,4 @@ fn admissions_before_lru_and_clock() {
 fn admissions_before_lfu_and_two_q() {
     check_admissions("lfu", NaiveLfu::new);
     check_admissions("2q", NaiveTwoQ::new);
-}
-
-#[test]
-fn w_tinylfu() {
-    for (window, sample) in [(0.01, 10.0), (0.3, 1.5)] {
-        let config = WTinyLfuConfig { window, sample, ..WTinyLfuConfig::default() };
-        check_all(
-            |pool| WTinyLfu::configured(pool, &config),
-            |pool| NaiveWTinyLfu::new(pool, window, sample),
-        );
-    }
-}
-
-#[test]
-fn lecar() {
-    let config = LeCarConfig { seed: 3, ..LeCarConfig::default() };
-    check_all(|pool| LeCar::configured(pool, &config), |pool| NaiveLeCar::new(pool, 3));
 }

@@ -97,9 +97,9 @@ impl NaiveClassLru {
         let mut crf = 0.0f64;
         for (index, &token) in uses.iter().enumerate() {
             let before = if index == 0 { 0 } else { uses[index - 1] };
-            crf = crf * 2f64.powf(-((token - before) as f64) / self.half_life) + 1.0;
+            crf = crf * libm::exp2(-((token - before) as f64) / self.half_life) + 1.0;
         }
-        (1..=7).filter(|&class| crf >= 2f64.powi(class)).count() as i32
+        (1..=7).filter(|&class| crf >= f64::from(1 << class)).count() as i32
     }
 }
 
@@ -117,7 +117,7 @@ impl Naive for NaiveClassLru {
             .into_iter()
             .map(|other| {
                 let age = (self.tokens - self.uses[&other].last().unwrap()) as f64;
-                (other, age / 2f64.powi(self.class(other)))
+                (other, age / f64::from(1 << self.class(other)))
             })
             .collect();
         let left = self.slots.admit(key, may_evict, |other| -ages[&other])?;
@@ -538,7 +538,7 @@ impl NaiveTdTable {
         let a = if age <= 6 {
             age
         } else {
-            19.min(6 + (2.0 * (age as f64 / 6.0).log2()).trunc() as usize)
+            19.min(6 + (2.0 * libm::log2(age as f64 / 6.0)).trunc() as usize)
         };
         let share = self.history.share(key, 32.0) * libm_exp2(-(age as f64) / 32.0);
         (a, bucket(share, 14), bucket(self.history.chance(key), 12))

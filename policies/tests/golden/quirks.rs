@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use hotset_policies::Key;
+use xxhash_rust::xxh64::xxh64;
 
 /// Keys in order of arrival.
 #[derive(Default)]
@@ -282,10 +283,9 @@ impl Lirs {
     }
 }
 
-/// W-TinyLFU whose window grows until the cache is full and only then fills the main cache, protected
-/// segment included; which counts hits in the main cache, admissions and each key that is judged, but
-/// not hits in the window; which halves after 32 hits a slot of the main cache; and whose filter is made
-/// for as many keys as the main cache holds, though it counts all that ever came.
+/// W-TinyLFU that, where both segments' sizes rounded down leave a slot of the main cache over,
+/// evicts probation's oldest on a hit that cools a key into full probation; the next key of the window
+/// then enters the main cache without judgement.
 #[derive(Default)]
 pub struct WTinyLfu {
     window: Order,
@@ -365,8 +365,7 @@ impl WTinyLfu {
     }
 }
 
-/// A counting Bloom filter, 0.1% wrong when as full as it was made for; of a key's counters only the
-/// smallest are raised. The hash is another than libCacheSim's, so single counts are too.
+/// A counting Bloom filter, 0.1% wrong when as full as it was made for.
 #[derive(Default)]
 struct Filter {
     counters: Vec<u32>,
@@ -374,18 +373,15 @@ struct Filter {
 
 impl Filter {
     fn new(keys: usize) -> Self {
-        let bits_a_key = -(0.001f64.ln()) / std::f64::consts::LN_2.powi(2);
-        Self { counters: vec![0; (keys as f64 * bits_a_key) as usize] }
+        // -ln(0.001) / ln(2)^2
+        Self { counters: vec![0; (keys as f64 * 14.377_587_566_051_17).ceil() as usize] }
     }
 
     fn places(&self, key: Key) -> [usize; 10] {
-        let mut hash = u64::from(key) + 1;
-        std::array::from_fn(|_| {
-            // SplitMix64.
-            hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ (mixed >> 31)) % self.counters.len() as u64) as usize
+        let id = (u64::from(key) + 1).to_le_bytes();
+        let [first, step] = [0x1234_5678, 0x1234_4321].map(|seed| xxh64(&id, seed) as u32);
+        std::array::from_fn(|i| {
+            first.wrapping_add(step.wrapping_mul(i as u32)) as usize % self.counters.len()
         })
     }
 
@@ -394,9 +390,8 @@ impl Filter {
     }
 
     fn add(&mut self, key: Key) {
-        let smallest = self.estimate(key);
         for place in self.places(key) {
-            self.counters[place] = self.counters[place].max(smallest + 1);
+            self.counters[place] += 1;
         }
     }
 }

@@ -94,6 +94,73 @@ fn w_tinylfu_within_a_thousandth() {
     });
 }
 
+/// The golden program makes room for a whole event: while the pool has fewer free slots than the event
+/// has misses left, a miss evicts, and the last misses take the free slots. Here nobody leaves while a
+/// slot is free, as in an engine. It matters in the event that fills the pool, and to W-TinyLFU alone,
+/// which there judges a key of the window that otherwise goes to probation.
+struct RoomForTheEvent {
+    policy: WTinyLfu,
+    slots: u32,
+    misses_left: u32,
+}
+
+impl Policy for RoomForTheEvent {
+    const OBSERVES: bool = true;
+
+    fn begin_event(&mut self, event: &Event<'_>) {
+        let absent = event.keys.iter().filter(|&&key| !self.contains(key));
+        self.misses_left = absent.count() as u32;
+    }
+
+    fn contains(&self, key: Key) -> bool {
+        self.policy.contains(key)
+    }
+
+    fn len(&self) -> u32 {
+        self.policy.len()
+    }
+
+    fn hit(&mut self, key: Key) {
+        self.policy.hit(key);
+    }
+
+    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        if self.len() < self.slots && self.len() + self.misses_left > self.slots {
+            self.policy.evict_one(room);
+        }
+        self.misses_left -= 1;
+        self.policy.admit(key, room)
+    }
+
+    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+        self.policy.evict_one(room)
+    }
+
+    fn remove(&mut self, key: Key) {
+        self.policy.remove(key);
+    }
+
+    fn set_capacity(&mut self, capacity: u32) {
+        self.policy.set_capacity(capacity);
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        self.policy.validate()
+    }
+}
+
+/// Equal but for the rule of [`RoomForTheEvent`]; without it 10 of the 20 rows are equal too, and the
+/// others within 0.08% (at most 462 of 619,903 misses).
+#[test]
+fn w_tinylfu() {
+    let config = WTinyLfuConfig { counts: Counts::Exact, ..WTinyLfuConfig::default() };
+    online("w_tinylfu_exact_counts", Part::All, 20, |pool| RoomForTheEvent {
+        policy: WTinyLfu::configured(pool, &config),
+        slots: pool.capacity,
+        misses_left: 0,
+    });
+}
+
 fn statics(name: &str, training: Part, part: Part) {
     compare(name, part, 20, |trace, row| {
         let pools = trace.pools(row.scope);

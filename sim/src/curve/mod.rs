@@ -130,6 +130,12 @@ impl LruCurve {
         }
     }
 
+    /// Accesses of one layer over the whole run: its misses without a slot.
+    #[must_use]
+    pub fn accesses(&self, layer: usize) -> u64 {
+        self.tally.accesses(layer)
+    }
+
     /// Misses of one layer over the whole run, with `slots` slots in its pool; `None` as for
     /// [`counts`](Self::counts).
     #[must_use]

@@ -133,6 +133,11 @@ impl Tally {
         counts
     }
 
+    /// Accesses of one layer over everything that ran.
+    pub fn accesses(&self, layer: usize) -> u64 {
+        self.banks.iter().flatten().map(|bank| bank.lines[layer].accesses).sum()
+    }
+
     /// Misses of one layer over everything that ran; after [`finish`](Self::finish).
     pub fn misses(&self, layer: usize, slots: usize) -> u64 {
         let lines = self.banks.iter().flatten().map(|bank| &bank.lines[layer]);

@@ -1,6 +1,5 @@
 use super::*;
 use crate::{Futures, Setting, replay};
-use hotset_policies::PolicySpec;
 use hotset_traces::{Ids, Sequence, SynthConfig, TraceBuilder, synth};
 use proptest::prelude::*;
 
@@ -10,7 +9,7 @@ fn replayed(trace: &Trace, steps: &Steps, setting: &CurveSetting, slots: &Slots)
         semantics: setting.semantics,
         phase: setting.phase,
         warmup: setting.warmup,
-        ..Setting::new("lru".parse::<PolicySpec>().unwrap(), slots.clone())
+        ..Setting::new("lru".parse().unwrap(), slots.clone())
     };
     replay(trace, steps, &futures, &setting).unwrap()
 }

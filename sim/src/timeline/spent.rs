@@ -72,7 +72,7 @@ pub struct StepTime {
 }
 
 /// A replay's times over one link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// `[phase][cold, steady][layer]`.
     cells: Vec<Spent>,

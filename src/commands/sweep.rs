@@ -1,0 +1,28 @@
+//! `hotset sweep`.
+
+use hotset::sim::{SimError, Sweep, sweep};
+
+use super::request::{request, with_threads};
+use crate::cli::SweepArgs;
+use crate::fault::{Fault, Verdict};
+use crate::progress::Bar;
+use crate::{commands, output};
+
+/// Sweeps and gives the report.
+pub fn run(args: &SweepArgs) -> Result<Verdict, Fault> {
+    let trace = commands::open(args.replay.trace.as_deref())?;
+    let request = Sweep {
+        compare: request(&args.replay, &args.capacity, &trace)?,
+        knee_ms_per_gib: args.knee,
+        journal: args.resume.clone(),
+    };
+    let work = || sweep(&trace, &request, &Bar::new());
+    let report = with_threads(args.replay.threads, work)?;
+    if let (Err(SimError::Interrupted), Some(journal)) = (&report, &args.resume) {
+        eprintln!("the same command goes on with what {} has", journal.display());
+    }
+    let mut report = report?;
+    report.report.settings.machine.clone_from(&args.replay.time.machine);
+    output::give(&hotset::reports::sweep(&report)?, &args.output)?;
+    Ok(Verdict::Passed)
+}
