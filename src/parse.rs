@@ -93,12 +93,16 @@ fn range(first: Capacity, last: Capacity, step: Capacity) -> Option<Vec<Capacity
     let count = |first: f64, last: f64, step: f64| {
         // A share like 0.1% has no exact binary form: a hair beyond the last size is the last.
         let steps = ((last - first) / step + 1e-9).floor();
-        (step > 0.0 && steps >= 0.0 && steps < MOST_SIZES as f64).then_some(steps as u32 + 1)
+        (step > 0.0 && steps >= 0.0 && steps < MOST_SIZES as f64).then(|| steps as u32 + 1)
     };
     match (first, last, step) {
         (Capacity::Slots(first), Capacity::Slots(last), Capacity::Slots(step)) => {
             let count = count(first.into(), last.into(), step.into())?;
-            Some((0..count).map(|index| Capacity::Slots(first + index * step)).collect())
+            Some(
+                (0..count)
+                    .map(|index| Capacity::Slots(first.saturating_add(index.saturating_mul(step))))
+                    .collect(),
+            )
         }
         (Capacity::Percent(first), Capacity::Percent(last), Capacity::Percent(step)) => {
             let percent = |index| {
