@@ -170,6 +170,10 @@ fn wrong_settings_of_serving_and_time_are_refused() {
     refused(&with(&both), &["--compute-ms"]);
     refused(&with(&["--prefetch", "ahead", "--semantics", "sequential"]), &["event semantics"]);
     refused(&["replay", "--policy", "lru,fifo"], &["one policy, one scope and one capacity"]);
+    for more in [["--train", "50%"], ["--shuffle", "tokens"], ["--scope", "adaptive"]] {
+        refused(&[&["replay"], &more[..]].concat(), &["the trace as it is"]);
+    }
+    refused(&["replay", "--no-timeline"], &["the trace as it is"]);
     refused(&["replay", "--semantics", "sequential"], &["event semantics"]);
 }
 

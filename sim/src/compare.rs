@@ -54,7 +54,7 @@ pub struct Compare {
 
 impl Compare {
     /// The share of the sequences to train on, in percent.
-    fn training_share(&self) -> Option<f64> {
+    pub(crate) fn training_share(&self) -> Option<f64> {
         let trained = self.scopes.contains(&Scope::Adaptive)
             || self.policies.iter().any(|(_, policy)| policy.info().needs == Need::Training);
         self.train.or(trained.then_some(50.0))

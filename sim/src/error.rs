@@ -100,6 +100,13 @@ pub enum SimError {
     /// A replay in full is of one setting.
     #[error("give one policy, one scope and one capacity; 'compare' takes several")]
     OneSetting,
+    /// A replay in full knows no parts of a trace.
+    #[error(
+        "a replay in full is of the trace as it is: 'compare' takes --train, --shuffle, \
+         --no-timeline, trained policies and the adaptive scope; 'trace shuffle' writes a shuffled \
+         trace"
+    )]
+    WholeTrace,
     /// One access at a time has no events to hang copies on.
     #[error("{what} needs event semantics")]
     EventsOnly {

@@ -100,7 +100,8 @@ pub struct Recording {
 /// Replays one setting (`request` has one policy, one scope and one capacity) in full detail.
 ///
 /// # Errors
-/// As [`compare`]; [`SimError::OneSetting`]; sequential semantics, or experts of unknown size,
+/// As [`compare`]; [`SimError::OneSetting`]; [`SimError::WholeTrace`] for what is trained or
+/// shuffled; sequential semantics, or experts of unknown size,
 /// which have no timeline.
 pub fn replay_in_full(
     trace: &Trace,
@@ -115,6 +116,9 @@ pub fn replay_in_full(
     };
     if request.semantics != Semantics::Event {
         return Err(SimError::EventsOnly { what: "a replay in full" });
+    }
+    if request.training_share().is_some() || request.shuffle.is_some() || !request.timelines {
+        return Err(SimError::WholeTrace);
     }
     let shape = request.shape(trace);
     if shape.layers().iter().any(|layer| layer.expert_bytes == 0) {
