@@ -26,7 +26,7 @@ impl AdaptiveSplit {
     /// each, all layers at once.
     ///
     /// # Errors
-    /// As [`replay`].
+    /// As [`replay()`].
     pub fn train(
         training: &Trace,
         steps: &Steps,

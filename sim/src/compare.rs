@@ -127,7 +127,7 @@ impl Keeper for () {
     }
 }
 
-/// [`compare`] with a keeper, made for a number of replays, and with LRU's curves if they are
+/// [`compare()`] with a keeper, made for a number of replays, and with LRU's curves if they are
 /// wanted.
 pub(crate) fn run<K: Keeper>(
     trace: &Trace,
