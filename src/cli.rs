@@ -123,7 +123,7 @@ pub struct ReplayArgs {
         long,
         value_delimiter = ',',
         value_name = "NAME",
-        default_value = "lru,fifo,clock,lfu,belady"
+        default_value = "lru,clock,lfu,s3-fifo,class-lru,td-table,belady"
     )]
     pub policy: Vec<String>,
     /// Who gets a slot: always, upload-cap:n=2, tinylfu, bypass (see 'hotset policies NAME')

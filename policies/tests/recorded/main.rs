@@ -81,19 +81,6 @@ online! {
     lru_2_forgotten: "lru2_history_forgotten", All, 20, |pool| LruK::configured(pool, &LruKConfig { k: 2, history: History::Forgotten });
 }
 
-/// The golden counts are from one reading of the rules. Ten of 20 rows are equal, the others differ
-/// by 1 to 6 misses, two of h200-moe by 460 of 619,903 and more (0.07%): some rule that seldom
-/// decides is another there. That counts are halved before the two candidates are compared, and
-/// that the miss itself has counted by then, is in both; doing either later moves most rows.
-#[test]
-fn w_tinylfu_within_a_thousandth() {
-    compare_within(0.001, "w_tinylfu_exact_counts", Part::All, 20, |trace, row| {
-        let config = WTinyLfuConfig::default();
-        let policy = |_: usize, pool: &PoolShape| WTinyLfu::configured(pool, &config);
-        trace.replay(Part::All, &mut trace.cache(row.scope, row.slots, policy))
-    });
-}
-
 /// The golden program makes room for a whole event: while the pool has fewer free slots than the event
 /// has misses left, a miss evicts, and the last misses take the free slots. Here nobody leaves while a
 /// slot is free, as in an engine. It matters in the event that fills the pool, and to W-TinyLFU alone,
