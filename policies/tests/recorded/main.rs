@@ -9,24 +9,13 @@ use replay::{Part, Row, Scope, Trace, rows, traces};
 
 /// Compares `found`'s misses with every golden row of this name; `count` rows are there in all.
 fn compare(name: &str, part: Part, count: usize, found: impl Fn(&Trace, &Row) -> u64) {
-    compare_within(0.0, name, part, count, found);
-}
-
-/// The same with a relative difference `allowed`.
-fn compare_within(
-    allowed: f64,
-    name: &str,
-    part: Part,
-    count: usize,
-    found: impl Fn(&Trace, &Row) -> u64,
-) {
     let Some(traces) = traces() else { return };
     let (mut compared, mut wrong) = (0, Vec::new());
     for trace in traces {
         for row in rows(trace, name) {
             assert_eq!(row.accesses, trace.accesses(part) as u64);
             let misses = found(trace, &row);
-            if misses.abs_diff(row.misses) as f64 > allowed * row.misses as f64 {
+            if misses != row.misses {
                 wrong.push(format!(
                     "{} {:?} {}%: {misses} misses, golden {} ({:+})",
                     trace.name,
