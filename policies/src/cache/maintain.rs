@@ -1,8 +1,8 @@
 //! [`ExpertCache`]: changing its slots, and checking its invariants.
 
 use super::entry::{Entry, PENDING};
-use super::expert_cache::check_slots;
 use super::room::PoolRoom;
+use super::slots::check_slots;
 use super::{CacheError, ExpertCache, Slots};
 use crate::{Key, Policy};
 

@@ -10,9 +10,12 @@ mod expert_cache;
 mod maintain;
 mod plan;
 mod room;
+mod serve;
+mod slots;
 
 pub use entry::ExpertId;
 pub use error::CacheError;
-pub use expert_cache::{ExpertCache, Slots};
+pub use expert_cache::ExpertCache;
 pub use maintain::Resized;
 pub use plan::{Action, Placement, Plan};
+pub use slots::Slots;

@@ -1,0 +1,137 @@
+//! The parts of serving an event: looking its experts up, and admitting those that are missing.
+
+use super::entry::{ABSENT, Entry, ExpertId, LIMIT, PENDING, PREFETCHED};
+use super::expert_cache::Pool;
+use super::plan::NOBODY;
+use super::room::PoolRoom;
+use super::{Action, Placement};
+use crate::{Key, Policy};
+
+/// How an event's distinct experts stand before anything is admitted.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub resident: usize,
+    pub misses: usize,
+    /// All words together, so that one look tells whether any flag was set.
+    pub flags: u32,
+    pub pending: u32,
+    pub prefetch_hits: u32,
+}
+
+impl Asked {
+    /// Some residents are in flight or were prefetched: takes the flags out of the placements.
+    pub fn settle_flags(&mut self, entries: &mut [Entry], placements: &mut [Placement]) {
+        for placement in &mut placements[..self.resident] {
+            let word = placement.slot;
+            placement.slot = word & LIMIT;
+            if word & PENDING != 0 {
+                placement.action = Action::Pending;
+                self.pending += 1;
+            } else if word & PREFETCHED != 0 {
+                placement.action = Action::PrefetchHit;
+                self.prefetch_hits += 1;
+            }
+            entries[placement.expert as usize].word &= !PREFETCHED;
+        }
+    }
+}
+
+/// Marks an event's experts as needed by it, places the residents in rank order, with whatever
+/// flags their words have, and lists the absent ones. `MARKED`: they are marked and distinct
+/// already, and their ids begin at `first`.
+///
+/// Whether an expert is resident is what a processor cannot guess, so nothing here branches on it:
+/// both lists are written and only one grows. (A function of its own with separate borrows: the
+/// tables' addresses then stay in registers over the loop.)
+#[inline(always)]
+pub(super) fn look_up<const MARKED: bool, E: ExpertId>(
+    entries: &mut [Entry],
+    experts: &[E],
+    (now, first): (u32, Key),
+    (placements, missing): (&mut [Placement], &mut [u32]),
+) -> Asked {
+    let (mut resident, mut misses, mut flags) = (0, 0, 0);
+    for expert in experts {
+        let expert = expert.index() - if MARKED { first } else { 0 };
+        let entry = &mut entries[expert as usize];
+        if !MARKED {
+            if entry.stamp == now {
+                continue;
+            }
+            entry.stamp = now;
+        }
+        let word = entry.word;
+        let here = word != ABSENT;
+        placements[resident] =
+            Placement { expert, slot: word, evicted: NOBODY, action: Action::Hit };
+        missing[misses] = expert;
+        resident += usize::from(here);
+        misses += usize::from(!here);
+        flags |= word;
+    }
+    Asked { resident, misses, flags, ..Asked::default() }
+}
+
+/// Admits the missing experts one after another and places them. Returns how many found no slot
+/// and how many unused prefetches had to leave.
+#[inline(always)]
+pub(super) fn admit_missing<P: Policy>(
+    pool: &mut Pool<P>,
+    entries: &mut [Entry],
+    missing: &[u32],
+    (pool_base, offset, floor, fetched): (Key, Key, u32, u32),
+    placements: &mut [Placement],
+    dropped: &mut Vec<Key>,
+) -> (u32, u32) {
+    let (mut unplaced, mut wasted) = (0, 0);
+    for (placement, &expert) in placements.iter_mut().zip(missing) {
+        let key = offset + expert;
+        let mut room = PoolRoom::new(entries, pool_base, floor, &mut pool.free, dropped);
+        let placed = pool.policy.admit(key, &mut room);
+        let slot = if placed { room.take_slot() } else { None };
+        let evicted = room.evicted;
+        wasted += room.wasted;
+        *placement = if let Some(slot) = slot {
+            entries[key as usize].word = slot | fetched;
+            Placement { expert, slot, evicted, action: Action::Fetch }
+        } else {
+            unplaced += 1;
+            Placement { expert, slot: 0, evicted, action: Action::Unplaced }
+        };
+    }
+    (unplaced, wasted)
+}
+
+/// Up to this many misses are sorted by a network.
+pub(super) const NETWORK: usize = 4;
+
+/// An event has a handful of misses: up to four go through a sorting network, which has no
+/// branches to guess wrong, a few more through insertion.
+#[inline(always)]
+pub(super) fn sort_ascending(buffer: &mut [u32], count: usize) {
+    if count <= NETWORK
+        && let Some(four) = buffer.first_chunk_mut::<NETWORK>()
+    {
+        for (place, id) in four.iter_mut().enumerate() {
+            *id = if place < count { *id } else { u32::MAX };
+        }
+        for (low, high) in [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)] {
+            (four[low], four[high]) = (four[low].min(four[high]), four[low].max(four[high]));
+        }
+        return;
+    }
+    let ids = &mut buffer[..count];
+    if ids.len() > 32 {
+        ids.sort_unstable();
+        return;
+    }
+    for place in 1..ids.len() {
+        let id = ids[place];
+        let mut hole = place;
+        while hole > 0 && ids[hole - 1] > id {
+            ids[hole] = ids[hole - 1];
+            hole -= 1;
+        }
+        ids[hole] = id;
+    }
+}
