@@ -103,22 +103,37 @@ pub(super) fn admit_missing<P: Policy>(
 }
 
 /// Up to this many misses are sorted by a network.
-pub(super) const NETWORK: usize = 4;
+pub(super) const NETWORK: usize = 8;
 
-/// An event has a handful of misses: up to four go through a sorting network, which has no
-/// branches to guess wrong, a few more through insertion.
+const FOUR: [(usize, usize); 5] = [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)];
+#[rustfmt::skip]
+const EIGHT: [(usize, usize); 19] = [
+    (0, 1), (2, 3), (4, 5), (6, 7), (0, 2), (1, 3), (4, 6), (5, 7), (1, 2), (5, 6),
+    (0, 4), (3, 7), (1, 5), (2, 6), (1, 4), (3, 6), (2, 4), (3, 5), (3, 4),
+];
+
+/// Sorts the first `N` places, of which `count` are in use, through a network's comparisons.
+#[inline(always)]
+fn sort_by_network<const N: usize>(buffer: &mut [u32], count: usize, network: &[(usize, usize)]) {
+    let Some(ids) = buffer.first_chunk_mut::<N>() else { return };
+    for (place, id) in ids.iter_mut().enumerate() {
+        *id = if place < count { *id } else { u32::MAX };
+    }
+    for &(low, high) in network {
+        (ids[low], ids[high]) = (ids[low].min(ids[high]), ids[low].max(ids[high]));
+    }
+}
+
+/// An event has a handful of misses: up to eight go through a sorting network, which has no
+/// branches to guess wrong, some more through insertion. The buffer has `NETWORK` places or more.
 #[inline(always)]
 pub(super) fn sort_ascending(buffer: &mut [u32], count: usize) {
-    if count <= NETWORK
-        && let Some(four) = buffer.first_chunk_mut::<NETWORK>()
-    {
-        for (place, id) in four.iter_mut().enumerate() {
-            *id = if place < count { *id } else { u32::MAX };
-        }
-        for (low, high) in [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)] {
-            (four[low], four[high]) = (four[low].min(four[high]), four[low].max(four[high]));
-        }
-        return;
+    debug_assert!(buffer.len() >= NETWORK);
+    if count <= 4 {
+        return sort_by_network::<4>(buffer, count, &FOUR);
+    }
+    if count <= NETWORK {
+        return sort_by_network::<NETWORK>(buffer, count, &EIGHT);
     }
     let ids = &mut buffer[..count];
     if ids.len() > 32 {
@@ -133,5 +148,31 @@ pub(super) fn sort_ascending(buffer: &mut [u32], count: usize) {
             hole -= 1;
         }
         ids[hole] = id;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_networks_sort_every_pattern() {
+        // A network that sorts all inputs of zeros and ones sorts everything (Knuth).
+        for count in 0..=NETWORK {
+            for pattern in 0u32..1 << count {
+                let mut buffer = [7; NETWORK];
+                for (place, id) in buffer[..count].iter_mut().enumerate() {
+                    *id = pattern >> place & 1;
+                }
+                sort_ascending(&mut buffer, count);
+                assert!(buffer[..count].is_sorted(), "{count} {pattern:b}");
+                assert_eq!(buffer[..count].iter().sum::<u32>(), pattern.count_ones());
+            }
+        }
+        let mut many: Vec<u32> = (0..40).rev().collect();
+        sort_ascending(&mut many, 20);
+        assert!(many[..20].is_sorted() && many[20..] == (0..20).rev().collect::<Vec<_>>());
+        sort_ascending(&mut many, 40);
+        assert!(many.is_sorted());
     }
 }
