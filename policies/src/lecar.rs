@@ -73,6 +73,20 @@ pub struct LeCar {
     rng: Pcg64Mcg,
     config: LeCarConfig,
     capacity: u32,
+    /// The loss at each age in accesses, for the capacity that the pool was built with.
+    losses: Vec<f64>,
+    losses_of: u32,
+}
+
+/// Most ages whose losses are computed beforehand, and how many they are for each slot: by then
+/// the default decay has made the loss 1.
+const MOST_LOSSES: u32 = 1 << 16;
+const LOSSES_A_SLOT: u32 = 8;
+
+/// What a rule's weight is multiplied by when a key returns that it evicted `age` accesses ago.
+fn loss(config: &LeCarConfig, age: u64, capacity: u32) -> f64 {
+    let age = age as f64 / f64::from(capacity);
+    libm::exp(-config.rate * libm::pow(config.decay, age))
 }
 
 impl LeCar {
@@ -89,14 +103,21 @@ impl LeCar {
             rng: Pcg64Mcg::seed_from_u64(config.seed),
             config: *config,
             capacity: pool.capacity,
+            losses: (0..pool.capacity.saturating_mul(LOSSES_A_SLOT).min(MOST_LOSSES))
+                .map(|age| loss(config, u64::from(age), pool.capacity))
+                .collect(),
+            losses_of: pool.capacity,
         }
     }
 
     /// Takes weight from the rule that evicted `key`.
     fn regret(&mut self, key: Key) {
         let (at, by_lru) = self.left[key as usize];
-        let age = (self.now - at) as f64 / f64::from(self.capacity);
-        let loss = libm::exp(-self.config.rate * libm::pow(self.config.decay, age));
+        let age = self.now - at;
+        let loss = match self.losses.get(age as usize) {
+            Some(&loss) if self.capacity == self.losses_of => loss,
+            _ => loss(&self.config, age, self.capacity),
+        };
         let (mut lru, mut lfu) = (self.weight, 1.0 - self.weight);
         if by_lru {
             lru *= loss;
