@@ -18,7 +18,7 @@ impl Slots {
     /// a token uses `top_k[l]`: one, or one a layer.
     ///
     /// # Errors
-    /// As [`ExpertCache::new`].
+    /// As [`ExpertCache::new`](super::ExpertCache::new).
     pub fn pools(&self, experts: &[u32], top_k: &[u32]) -> Result<Vec<PoolShape>, CacheError> {
         let bases = key_bases(experts)?;
         check_slots(self, experts)?;
