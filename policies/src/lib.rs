@@ -34,6 +34,7 @@ mod mru;
 mod params;
 mod policy;
 pub mod position_set;
+pub mod predict;
 pub mod queues;
 mod random;
 mod registry;

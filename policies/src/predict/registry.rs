@@ -1,0 +1,165 @@
+//! The predictors by name: what each is, what it needs, its parameters, and how it is built.
+
+use serde::Serialize;
+
+use super::{
+    CrossLayer, CrossLayerConfig, Guess, Horizon, Layers, Opening, Popularity, Predictor,
+    PreviousToken, Token,
+};
+use crate::{Config, NoConfig, Parameter, params};
+
+/// What a predictor needs of a trace beside the routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PredictorNeed {
+    /// Nothing.
+    Nothing,
+    /// The router's weights.
+    Weights,
+    /// Recorded predictions.
+    Predictions,
+    /// The rest of the trace: a question, not something that an engine could run.
+    Future,
+}
+
+/// What people are told of a predictor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PredictorInfo {
+    /// The name on the command line and in results.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// The rule, exactly enough to be written again from it.
+    pub definition: &'static str,
+    /// Paper or system.
+    pub source: &'static str,
+    /// What it needs.
+    pub needs: PredictorNeed,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+}
+
+macro_rules! predictors {
+    ($($predictor:ident: $module:ident($config:ty)),* $(,)?) => {
+        /// A predictor with its parameters.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is described by its module's INFO")]
+        pub enum PredictorSpec {
+            $($predictor($config),)*
+        }
+
+        impl PredictorSpec {
+            /// What people are told of this predictor.
+            #[must_use]
+            pub fn info(&self) -> &'static PredictorInfo {
+                match self {
+                    $(Self::$predictor(_) => &super::$module::INFO,)*
+                }
+            }
+
+            /// Reads a predictor by its name and `key=value,...`; `None` for a name that is not
+            /// one of [`PREDICTORS`].
+            ///
+            /// # Errors
+            /// An unknown or repeated key, or a value out of its range.
+            pub fn read(name: &str, parameters: &str) -> Option<Result<Self, String>> {
+                $(if name == super::$module::INFO.name {
+                    return Some(config(parameters).map(Self::$predictor));
+                })*
+                None
+            }
+
+            /// A predictor that has seen nothing yet.
+            #[must_use]
+            pub fn build(&self, layers: &Layers, horizon: Horizon) -> AnyPredictor {
+                match self {
+                    $(Self::$predictor(config) =>
+                        AnyPredictor::$predictor($predictor::new(layers, horizon, config)),)*
+                }
+            }
+        }
+
+        /// A predictor that is chosen at run time.
+        #[derive(Debug, Clone)]
+        #[allow(missing_docs, reason = "each variant is documented where it is defined")]
+        pub enum AnyPredictor {
+            $($predictor($predictor),)*
+        }
+
+        impl Predictor for AnyPredictor {
+            fn begin_sequence(&mut self, lane: u32, opening: &Opening<'_>) {
+                match self {
+                    $(Self::$predictor(predictor) => predictor.begin_sequence(lane, opening),)*
+                }
+            }
+
+            fn end_sequence(&mut self, lane: u32) {
+                match self {
+                    $(Self::$predictor(predictor) => predictor.end_sequence(lane),)*
+                }
+            }
+
+            #[inline]
+            fn observe(&mut self, token: &Token<'_>) {
+                match self {
+                    $(Self::$predictor(predictor) => predictor.observe(token),)*
+                }
+            }
+
+            #[inline]
+            fn predict(
+                &mut self,
+                token: &Token<'_>,
+                target: u32,
+                width: usize,
+                guesses: &mut Vec<Guess>,
+            ) {
+                match self {
+                    $(Self::$predictor(predictor) =>
+                        predictor.predict(token, target, width, guesses),)*
+                }
+            }
+
+            fn set_learning(&mut self, learning: bool) {
+                match self {
+                    $(Self::$predictor(predictor) => predictor.set_learning(learning),)*
+                }
+            }
+        }
+
+        /// All predictors that need nothing but what [`Predictor`] is told, in the order in which
+        /// they are listed.
+        pub static PREDICTORS: &[&PredictorInfo] = &[$(&super::$module::INFO,)*];
+    };
+}
+
+predictors! {
+    CrossLayer: cross_layer(CrossLayerConfig),
+    PreviousToken: previous_token(NoConfig),
+    Popularity: popularity(NoConfig),
+}
+
+fn config<C: Config>(parameters: &str) -> Result<C, String> {
+    params::parse::<C>(parameters).and_then(|config| config.check().map(|()| config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_predictor_is_read_by_its_name_and_lists_parameters_that_it_reads() {
+        for info in PREDICTORS {
+            let read = |parameters: &str| PredictorSpec::read(info.name, parameters).unwrap();
+            let spec = read("").unwrap();
+            assert_eq!(spec.info(), *info);
+            assert!(info.summary.len() <= 60, "{} has too long a summary", info.name);
+            for parameter in info.parameters {
+                let text = format!("{}={}", parameter.name, parameter.default);
+                assert_eq!(read(&text), Ok(spec.clone()), "{text}: the default stated is another");
+            }
+            assert!(read("no-such-key=1").is_err());
+        }
+        assert_eq!(PredictorSpec::read("magic", ""), None);
+    }
+}
