@@ -54,6 +54,34 @@ fn a_prefetch_in_flight_is_pending_and_then_no_longer_a_prefetch() {
     assert_eq!(rows(&cache.demand(0, &[1u8])), [(1, 0, Action::Hit)]);
 }
 
+#[test]
+fn a_prefetch_that_was_taken_back_leaves_no_trace() {
+    let mut cache = cache(2);
+    cache.prefetch(0, &[1u8, 2]);
+    assert!(cache.discard(0, 1) && !cache.discard(0, 1) && !cache.discard(1, 1));
+    assert_eq!((cache.resident(), cache.validate()), (1, Ok(())));
+    cache.complete(0, 2);
+    assert_eq!(
+        rows(&cache.demand(0, &[2u8, 3])),
+        [(2, 1, Action::PrefetchHit), (3, 0, Action::Fetch)]
+    );
+    assert!(!cache.discard(0, 2), "it has been asked for");
+}
+
+#[test]
+fn unprotected_guesses_push_each_other_out() {
+    let mut protected = cache(1).with_ordered_copies();
+    let actions = |plan: Plan<'_>| rows(&plan).iter().map(|row| row.2).collect::<Vec<_>>();
+    let guessed = actions(protected.prefetch(0, &[1u8, 2]));
+    assert_eq!(guessed, [Action::Fetch, Action::Unplaced]);
+    let mut open = cache(1).with_ordered_copies().with_unprotected_prefetch();
+    assert_eq!(actions(open.prefetch(0, &[1u8, 2])), [Action::Fetch, Action::Fetch]);
+    assert_eq!(open.residents().collect::<Vec<_>>(), [2]);
+    // What the running layer needs stays in any case.
+    open.demand(0, &[2u8]);
+    assert_eq!(actions(open.prefetch(0, &[5u8])), [Action::Unplaced]);
+}
+
 type Told = Rc<RefCell<Vec<(u32, Vec<Key>, Vec<f32>)>>>;
 
 /// LRU that writes down the events that it is told of.

@@ -1,6 +1,6 @@
 //! The main job: policies x scopes x capacities over one trace, each priced on every link.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use hotset_cost_models::Link;
 use hotset_policies::{Need, PolicySpec, Slots};
@@ -13,7 +13,7 @@ use crate::training::uses;
 use crate::{
     AdaptiveSplit, Bucket, Capacity, Compute, Counts, CurveSetting, Futures, LruCurve, Misses,
     Prefetch, Prefill, Prices, Scope, Semantics, Serving, Setting, Shuffle, SimError, Split, Steps,
-    TimeModel, Timeline, Times, Window, replay, replay_timed,
+    TimeModel, Timeline, Times, Window, replay, replay_timed, trained,
 };
 
 /// What to compare.
@@ -56,6 +56,7 @@ impl Compare {
     /// The share of the sequences to train on, in percent.
     pub(crate) fn training_share(&self) -> Option<f64> {
         let trained = self.scopes.contains(&Scope::Adaptive)
+            || matches!(&self.serving.prefetch, Prefetch::By(forecast) if forecast.needs_training())
             || self.policies.iter().any(|(_, policy)| policy.info().needs == Need::Training);
         self.train.or(trained.then_some(50.0))
     }
@@ -184,6 +185,14 @@ pub(crate) fn run<K: Keeper>(
         .with_prefill(request.serving.prefill);
     let timed = request.timelines && request.semantics == Semantics::Event && is_sized(&shape);
     let uses = training.map(|training| uses(training, request.phase.only()));
+    let predictor = match (&request.serving.prefetch, training) {
+        (Prefetch::By(forecast), Some(training)) => {
+            let steps = request.serving.steps(training, request.chunk)?;
+            trained(forecast, training, &steps, request.phase.only())?.map(Arc::new)
+        }
+        _ => None,
+    };
+    let expert_bytes: Vec<u64> = shape.layers().iter().map(|layer| layer.expert_bytes).collect();
     let curves = Curves::new(trace, &steps, of_curve, request);
 
     // The bound of each size comes first, then each policy at each size; the bound itself, asked
@@ -221,7 +230,9 @@ pub(crate) fn run<K: Keeper>(
         let setting = match is_bound(policy) {
             true => setting,
             false => Setting {
-                prefetch: request.serving.prefetch,
+                prefetch: request.serving.prefetch.clone(),
+                predictor: predictor.clone(),
+                expert_bytes: expert_bytes.clone(),
                 misses: request.serving.misses,
                 ..setting
             },
@@ -361,13 +372,7 @@ pub fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError>
     if policy.info().needs != Need::Weights || trace.weights().is_some() {
         return Ok(());
     }
-    let columns = trace.columns();
-    let importers = columns.iter().find(|column| column.name == "weights");
-    Err(SimError::MissingColumn {
-        policy: policy.info().name.to_owned(),
-        column: "weights",
-        importers: importers.map(|column| column.importers.join(", ")).unwrap_or_default(),
-    })
+    Err(SimError::missing_column(trace, "policy", policy.info().name, "weights"))
 }
 
 /// What a replay gave: counts, and the times over each link where there are timelines.
@@ -442,6 +447,7 @@ fn row(
         prefetches: bucket.prefetched(),
         prefetches_used: bucket.prefetches_used,
         prefetches_wasted: bucket.prefetches_wasted,
+        prefetches_cancelled: bucket.prefetches_cancelled,
         host_served: bucket.host_served,
         refetches: bucket.refetches,
         moved_per_token: bucket.moved() as f64 / bucket.tokens as f64,

@@ -55,6 +55,9 @@ pub struct Bucket {
     pub prefetches_used: u64,
     /// Prefetched experts that left before they were asked for.
     pub prefetches_wasted: u64,
+    /// Prefetches whose copies were taken back before they began; not counted as prefetches.
+    #[serde(default)]
+    pub prefetches_cancelled: u64,
     /// Misses that the host's cores served where the experts lie.
     pub host_served: u64,
     /// Experts copied again because a streamed prefill had overwritten their slots.
@@ -102,6 +105,7 @@ impl Bucket {
         self.overflow_events += other.overflow_events;
         self.prefetches_used += other.prefetches_used;
         self.prefetches_wasted += other.prefetches_wasted;
+        self.prefetches_cancelled += other.prefetches_cancelled;
         self.host_served += other.host_served;
         self.refetches += other.refetches;
         for (sums, more) in [

@@ -3,13 +3,15 @@
 use hotset_policies::{Action, CacheError, ExpertCache, ExpertId, Plan, Policy, Slots};
 use hotset_traces::{Phase, Shape};
 
-use crate::prefetch::Predicted;
+use crate::forecast::{Forecaster, Protect};
 use crate::timeline::{Asked, Timeline};
 use crate::{Bucket, Counts, EventSink, Misses, Prefill};
 
 /// What an engine does beside demanding experts.
 pub(crate) struct Habits<'a> {
-    pub predicted: Option<Predicted<'a>>,
+    pub forecaster: Option<Forecaster<'a>>,
+    /// Bytes of an expert in each layer, where they are counted.
+    pub expert_bytes: Vec<u64>,
     pub prefill: Prefill,
     pub misses: Misses,
     pub resizes: &'a [(u64, Slots)],
@@ -22,7 +24,6 @@ pub(crate) struct Engine<'a, P, E> {
     habits: Habits<'a>,
     timelines: Vec<Timeline>,
     counts: Counts,
-    step: usize,
     phase: Phase,
     steady: bool,
     tokens: u64,
@@ -34,6 +35,11 @@ pub(crate) struct Engine<'a, P, E> {
     /// When each expert was last asked for, in events, where misses are chosen by it.
     recency: Vec<u64>,
     events: u64,
+    /// The budget of prefetches that is left to the step, in bytes.
+    budget: u64,
+    to_fetch: Vec<u32>,
+    /// Whether each expert of the layer is wanted by the event, where prefetches are cancelled.
+    wanted: Vec<bool>,
     shown: Vec<E>,
     shown_weights: Vec<f32>,
     absent: Vec<(u64, u32, usize)>,
@@ -53,11 +59,21 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
         let experts = shape.total_experts() as usize;
         let widest = shape.max_experts() as usize;
         let of = |wanted: bool| if wanted { experts } else { 0 };
+        let control = habits.forecaster.as_ref().map(Forecaster::control);
+        let protects = control.is_none_or(|control| control.protect == Protect::Guesses);
+        let cancels = control.is_some_and(|control| control.cancel);
+        let cache = cache.with_ordered_copies();
+        let timelines = match cancels {
+            true => timelines.into_iter().map(Timeline::with_cancelling).collect(),
+            false => timelines,
+        };
         Self {
-            cache: cache.with_ordered_copies(),
+            wanted: vec![false; if cancels { widest } else { 0 }],
+            cache: if protects { cache } else { cache.with_unprotected_prefetch() },
+            budget: 0,
+            to_fetch: Vec::new(),
             timelines,
             counts: Counts::new(shape.layers().len()).with_layers(),
-            step: 0,
             phase: Phase::Decode,
             steady: false,
             tokens: 0,
@@ -186,7 +202,7 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
 
     #[inline(always)]
     fn finish_layer(&mut self, layer: usize) {
-        if self.habits.predicted.is_some() {
+        if self.habits.forecaster.is_some() {
             self.prefetch(layer);
         }
         for timeline in &mut self.timelines {
@@ -195,15 +211,59 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
     }
 
     fn prefetch(&mut self, layer: usize) {
-        let Some(predicted) = &mut self.habits.predicted else { return };
-        let Some((target, experts)) = predicted.after(self.step, layer) else { return };
-        let plan = self.cache.prefetch(target, experts);
-        let bucket = self.counts.bucket_mut(self.phase, self.steady);
-        bucket.prefetches[target] += u64::from(plan.fetches);
-        bucket.prefetches_wasted += u64::from(plan.wasted);
-        bucket.refetches += refetches(&mut self.overwritten, self.bases[target], &plan);
+        let Some(forecaster) = &mut self.habits.forecaster else { return };
+        forecaster.observe(layer);
+        let budgeted = forecaster.control().budget_bytes().is_some();
+        for target in forecaster.targets(layer) {
+            let experts = forecaster.guess(layer, target);
+            let plan = if budgeted {
+                let bytes = self.habits.expert_bytes[target];
+                self.to_fetch.clear();
+                for &expert in experts {
+                    if self.cache.slot_of(target, expert).is_none() {
+                        let Some(left) = self.budget.checked_sub(bytes) else { continue };
+                        self.budget = left;
+                    }
+                    self.to_fetch.push(expert);
+                }
+                self.cache.prefetch(target, &self.to_fetch)
+            } else {
+                self.cache.prefetch(target, experts)
+            };
+            let bucket = self.counts.bucket_mut(self.phase, self.steady);
+            bucket.prefetches[target] += u64::from(plan.fetches);
+            bucket.prefetches_wasted += u64::from(plan.wasted);
+            bucket.refetches += refetches(&mut self.overwritten, self.bases[target], &plan);
+            for timeline in &mut self.timelines {
+                timeline.prefetch(target, &plan);
+            }
+        }
+    }
+
+    /// Takes back the prefetches for a layer that have not begun and that the event does not want.
+    #[cold]
+    fn cancel_unwanted(&mut self, layer: usize, experts: &[E]) {
+        let mark = |wanted: &mut [bool], to| {
+            experts.iter().for_each(|expert| wanted[expert.index() as usize] = to);
+        };
+        mark(&mut self.wanted, true);
+        let (wanted, cancelled) = (&self.wanted, &mut self.to_fetch);
+        cancelled.clear();
         for timeline in &mut self.timelines {
-            timeline.prefetch(target, &plan);
+            timeline.route_and_cancel(layer, |expert| {
+                let unwanted = !wanted[expert as usize];
+                if unwanted {
+                    cancelled.push(expert);
+                }
+                unwanted
+            });
+        }
+        mark(&mut self.wanted, false);
+        let bucket = self.counts.bucket_mut(self.phase, self.steady);
+        for &expert in &self.to_fetch {
+            self.cache.discard(layer, expert);
+            bucket.prefetches[layer] -= 1;
+            bucket.prefetches_cancelled += 1;
         }
     }
 }
@@ -227,13 +287,17 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
             Some(warmup) => self.tokens >= warmup,
             None => self.steady || self.cache.resident() == self.cache.capacity(),
         };
-        (self.step, self.phase) = (step, phase);
+        self.phase = phase;
         self.tokens += u64::from(tokens);
         self.bucket().tokens += u64::from(tokens);
         if !self.passes_by() {
             self.cache.begin_step(tokens);
         } else if self.habits.prefill == Prefill::Streamed {
             self.borrow_slots();
+        }
+        if let Some(forecaster) = &mut self.habits.forecaster {
+            forecaster.begin_step(step);
+            self.budget = forecaster.control().budget_bytes().unwrap_or(0);
         }
         for timeline in &mut self.timelines {
             timeline.begin_step(phase, self.steady, tokens);
@@ -243,7 +307,13 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
     #[inline]
     fn event(&mut self, layer: usize, experts: &[E], weights: &[f32]) {
         if self.passes_by() {
+            if let Some(forecaster) = &mut self.habits.forecaster {
+                forecaster.observe(layer);
+            }
             return self.pass_by(layer, experts);
+        }
+        if !self.wanted.is_empty() {
+            self.cancel_unwanted(layer, experts);
         }
         let mut host = 0;
         let plan = if self.recency.is_empty() {

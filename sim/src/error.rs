@@ -42,14 +42,16 @@ pub enum SimError {
         /// The phase.
         phase: &'static str,
     },
-    /// A column that the policy needs.
+    /// A column that a policy or a predictor needs.
     #[error(
-        "policy '{policy}' needs the column '{column}', which this trace lacks; importers that \
+        "{what} '{name}' needs the column '{column}', which this trace lacks; importers that \
          give it: {importers}"
     )]
     MissingColumn {
-        /// The policy.
-        policy: String,
+        /// What needs it: a policy, a prefetcher.
+        what: &'static str,
+        /// Its name.
+        name: String,
         /// The column.
         column: &'static str,
         /// Importers that give it.
@@ -84,9 +86,29 @@ pub enum SimError {
     #[error("prefetch {asked} layers ahead; the trace has them for 1 to {recorded}")]
     Lookahead {
         /// Layers asked for.
-        asked: u32,
+        asked: usize,
         /// Layers recorded.
         recorded: usize,
+    },
+    /// Copies are taken back as time goes by, which is another time on every link.
+    #[error(
+        "'cancel=true' depends on when copies run, so it needs exactly one link with timelines and \
+         copies in order: give one --link, and leave --no-timeline and --copies out"
+    )]
+    CancelNeedsOneLink,
+    /// A budget in bytes, but the experts' size is not known.
+    #[error(
+        "a prefetch budget needs the size of an expert, which the trace lacks: give --expert-size"
+    )]
+    BudgetNeedsSize,
+    /// A predictor that does not learn in the run, and was not trained before it.
+    #[error(
+        "prefetcher '{name}' learns nothing in the run (learn=trained) and must be trained on a part of the \
+         trace: give --train 50%"
+    )]
+    UntrainedPredictor {
+        /// The predictor.
+        name: String,
     },
     /// A bound replays the accesses as they are.
     #[error(
@@ -207,9 +229,19 @@ pub enum SimError {
 impl SimError {
     /// The trace has no predictions to prefetch from.
     pub(crate) fn missing_predictions(trace: &hotset_traces::Trace) -> Self {
+        Self::missing_column(trace, "prefetcher", "ahead", "predictions")
+    }
+
+    /// A column that `what` called `name` needs, and who gives it.
+    pub(crate) fn missing_column(
+        trace: &hotset_traces::Trace,
+        what: &'static str,
+        name: &str,
+        column: &'static str,
+    ) -> Self {
         let columns = trace.columns();
-        let column = columns.iter().find(|column| column.name == "predictions");
-        let importers = column.map(|column| column.importers.join(", ")).unwrap_or_default();
-        Self::MissingColumn { policy: "ahead".to_owned(), column: "predictions", importers }
+        let info = columns.iter().find(|info| info.name == column);
+        let importers = info.map(|info| info.importers.join(", ")).unwrap_or_default();
+        Self::MissingColumn { what, name: name.to_owned(), column, importers }
     }
 }

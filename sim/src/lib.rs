@@ -16,11 +16,11 @@ mod drive;
 mod elastic;
 mod engine;
 mod error;
+mod forecast;
 mod future;
 mod journal;
 mod knee;
 mod misses;
-mod prefetch;
 mod prefill;
 mod prices;
 mod replay;
@@ -42,10 +42,13 @@ pub use curve::{CurveSetting, LruCurve};
 pub use drive::{EventSink, drive};
 pub use elastic::Schedule;
 pub use error::SimError;
+pub use forecast::{
+    Control, Forecast, Learn, OracleConfig, Prefetch, Priority, Protect, Quality, Source,
+    predictors, score, trained,
+};
 pub use future::Futures;
 pub use knee::{Knee, KneeRule, knee_of_chord, knee_of_saving};
 pub use misses::Misses;
-pub use prefetch::{Ahead, Prefetch};
 pub use prefill::Prefill;
 pub use prices::{Breakdown, Prices};
 pub use replay::{Semantics, Setting, replay, replay_timed};

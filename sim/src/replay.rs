@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use hotset_policies::predict::AnyPredictor;
 use hotset_policies::{
     Anyone, Belady, Bound, Event, ExpertCache, ExpertId, Future, Key, Policy, PolicySpec,
     PoolShape, Slots, Visitor,
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bypass::replay_bypass;
 use crate::engine::{Engine, Habits};
-use crate::prefetch::Predicted;
+use crate::forecast::Forecaster;
 use crate::{
     Counts, EventSink, Futures, Misses, Prefetch, Prefill, Scope, SimError, Steps, Timeline, drive,
 };
@@ -58,6 +59,10 @@ pub struct Setting {
     pub training: Option<Arc<[u64]>>,
     /// Who says what to prefetch.
     pub prefetch: Prefetch,
+    /// The predictor as training left it; `None`: it begins knowing nothing.
+    pub predictor: Option<Arc<AnyPredictor>>,
+    /// Bytes of an expert in each layer, for a prefetch budget; empty: unknown.
+    pub expert_bytes: Vec<u64>,
     /// How prefill uses the cache.
     pub prefill: Prefill,
     /// What becomes of misses.
@@ -77,6 +82,8 @@ impl Setting {
             phase: None,
             warmup: None,
             prefetch: Prefetch::None,
+            predictor: None,
+            expert_bytes: Vec::new(),
             prefill: Prefill::OnDemand,
             misses: Misses::Fetch,
             resizes: Vec::new(),
@@ -212,7 +219,7 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
     }
 }
 
-impl<E: ExpertId + Default> Run<'_, '_, E> {
+impl<'a, E: ExpertId + Default> Run<'a, '_, E> {
     /// Uses of the keys of each pool in the training part.
     fn training(&self) -> Result<Vec<Vec<u64>>, SimError> {
         let counts = self.setting.training.as_deref().ok_or_else(|| SimError::NeedsTraining {
@@ -264,7 +271,8 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
             _ => 0,
         };
         let habits = Habits {
-            predicted: Predicted::of(self.trace, self.steps, setting.prefetch)?,
+            forecaster: self.forecaster()?,
+            expert_bytes: setting.expert_bytes.clone(),
             prefill: setting.prefill,
             misses: setting.misses,
             resizes: &setting.resizes,
@@ -275,6 +283,25 @@ impl<E: ExpertId + Default> Run<'_, '_, E> {
         let mut engine = Engine::new(cache, shape, habits, borrowed, self.timelines);
         drive(self.trace, self.ids, self.steps, wants, &mut engine);
         Ok(engine.finish()?)
+    }
+
+    fn forecaster(&self) -> Result<Option<Forecaster<'a>>, SimError> {
+        let setting = self.setting;
+        let Prefetch::By(forecast) = &setting.prefetch else { return Ok(None) };
+        let control = &forecast.control;
+        if control.budget_bytes().is_some() && setting.expert_bytes.iter().all(|&bytes| bytes == 0)
+        {
+            return Err(SimError::BudgetNeedsSize);
+        }
+        if control.cancel && !matches!(&self.timelines[..], [only] if only.can_cancel()) {
+            return Err(SimError::CancelNeedsOneLink);
+        }
+        if forecast.needs_training() && setting.predictor.is_none() {
+            let name = forecast.source.info().name.to_owned();
+            return Err(SimError::UntrainedPredictor { name });
+        }
+        let predictor = setting.predictor.as_deref();
+        Forecaster::of(self.trace, self.steps, setting.phase, forecast, predictor).map(Some)
     }
 
     fn sequential<P: Policy>(

@@ -136,7 +136,8 @@ pub fn replay_in_full(
         phase: request.phase.only(),
         warmup: request.warmup,
         prefill: serving.prefill,
-        prefetch: if bound { Prefetch::None } else { serving.prefetch },
+        prefetch: if bound { Prefetch::None } else { serving.prefetch.clone() },
+        expert_bytes: shape.layers().iter().map(|layer| layer.expert_bytes).collect(),
         misses: if bound { Misses::Fetch } else { serving.misses },
         resizes: serving.resizes(trace, &shape, *scope, request.phase.only())?,
         ..Setting::new(PolicySpec::clone(policy), capacity.slots(&shape, *scope)?)

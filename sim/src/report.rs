@@ -189,6 +189,8 @@ pub struct Row {
     pub prefetches_used: u64,
     /// Prefetched experts that left before they were asked for.
     pub prefetches_wasted: u64,
+    /// Prefetches whose copies were taken back before they began, not among `prefetches`.
+    pub prefetches_cancelled: u64,
     /// Misses that the host's cores served.
     pub host_served: u64,
     /// Copies of experts whose slots a streamed prefill had overwritten.

@@ -27,7 +27,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
         chunk: args.chunk,
         expert_bytes: args.expert_size,
         serving: Serving {
-            prefetch: args.serving.prefetch,
+            prefetch: args.serving.prefetch.clone(),
             misses: misses(args.serving.miss, &links, expert_bytes)?,
             prefill: args.serving.prefill,
             composition: composition(&args.serving, args.chunk, args.seed),

@@ -28,6 +28,8 @@ pub struct ExpertCache<P> {
     pub(super) entries: Vec<Entry>,
     /// The flag of a slot that a copy was just asked for: `PENDING`, or 0 with ordered copies.
     fetched: u32,
+    /// Whether a prefetch may not push out the guesses before it.
+    protects: bool,
     /// Number of the latest event; every demand and prefetch is one.
     pub(super) now: u32,
     /// Demands that were not released yet: event and layer, oldest first.
@@ -75,6 +77,7 @@ impl<P: Policy> ExpertCache<P> {
             open: Vec::with_capacity(experts.len()),
             placements: vec![Placement::NONE; widest + 1].into_boxed_slice(),
             fetched: PENDING,
+            protects: true,
             missing: vec![0; (widest + 1).max(NETWORK)].into_boxed_slice(),
             dropped: Vec::with_capacity(widest),
             event_keys: vec![0; widest].into_boxed_slice(),
@@ -89,6 +92,13 @@ impl<P: Policy> ExpertCache<P> {
     #[must_use]
     pub fn with_ordered_copies(mut self) -> Self {
         self.fetched = 0;
+        self
+    }
+
+    /// Prefetches may push out what was predicted just before them, resident or fetched.
+    #[must_use]
+    pub fn with_unprotected_prefetch(mut self) -> Self {
+        self.protects = false;
         self
     }
 
@@ -258,7 +268,9 @@ impl<P: Policy> ExpertCache<P> {
             if entry.stamp == now {
                 continue;
             }
-            entry.stamp = now;
+            if self.protects {
+                entry.stamp = now;
+            }
             let entry = *entry;
             let mut placement =
                 Placement { expert, slot: entry.slot(), evicted: NOBODY, action: Action::Hit };
@@ -334,7 +346,7 @@ impl<P: Policy> ExpertCache<P> {
     }
 
     #[inline(always)]
-    fn key(&self, layer: usize, expert: u32) -> usize {
+    pub(super) fn key(&self, layer: usize, expert: u32) -> usize {
         let key = self.bases[layer] + expert;
         assert!(key < self.bases[layer + 1], "expert {expert} of layer {layer}");
         key as usize

@@ -1,6 +1,6 @@
 //! [`ExpertCache`]: changing its slots, and checking its invariants.
 
-use super::entry::{Entry, PENDING};
+use super::entry::{Entry, PENDING, PREFETCHED};
 use super::room::PoolRoom;
 use super::slots::check_slots;
 use super::{CacheError, ExpertCache, Slots};
@@ -69,6 +69,26 @@ impl<P: Policy> ExpertCache<P> {
             }
         }
         Ok(dropped)
+    }
+
+    /// Takes back the slot of a prefetched expert that nobody has asked for and whose copy the
+    /// engine has taken back: it is no longer resident, and its slot is free. Whether it was.
+    ///
+    /// # Panics
+    /// If `layer` or `expert` is out of range.
+    pub fn discard(&mut self, layer: usize, expert: u32) -> bool {
+        let key = self.key(layer, expert);
+        let entry = &mut self.entries[key];
+        if !entry.is_resident() || entry.word & PREFETCHED == 0 {
+            return false;
+        }
+        let slot = entry.slot();
+        *entry = Entry { word: Entry::EMPTY.word, ..*entry };
+        let pool = self.pool_of(layer);
+        let base = self.pool_base(pool);
+        self.pools[pool].free.push(slot);
+        self.pools[pool].policy.remove(key as u32 - base);
+        true
     }
 
     /// Checks every invariant of the cache and its policies: each resident has a slot of its own

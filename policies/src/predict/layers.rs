@@ -87,6 +87,14 @@ impl Horizon {
         Self { nearest: distance, farthest: distance }
     }
 
+    /// The nearest of the distances at which `target` can be predicted; `None` for a layer that
+    /// nothing lies so far before.
+    #[must_use]
+    #[inline(always)]
+    pub fn distance_to(&self, target: usize) -> Option<usize> {
+        (target >= self.nearest).then_some(self.nearest)
+    }
+
     /// Whether `target` lies at one of the distances behind `layer`.
     #[must_use]
     #[inline(always)]

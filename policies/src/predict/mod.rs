@@ -9,6 +9,7 @@ mod cross_layer;
 mod layers;
 mod popularity;
 mod previous_token;
+mod rank_record;
 mod registry;
 
 pub use best::best;
@@ -16,6 +17,7 @@ pub use cross_layer::{CrossLayer, CrossLayerConfig, Order};
 pub use layers::{Horizon, Layers, Token};
 pub use popularity::Popularity;
 pub use previous_token::PreviousToken;
+pub use rank_record::RankRecord;
 pub use registry::{AnyPredictor, PREDICTORS, PredictorInfo, PredictorNeed, PredictorSpec};
 
 /// An expert of a layer that is expected to be needed.

@@ -1,6 +1,8 @@
 //! What the sequence's previous token used in the layer.
 
-use super::{Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, Token};
+use super::{
+    Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, RankRecord, Token,
+};
 use crate::NoConfig;
 
 /// What people are told of it.
@@ -25,9 +27,8 @@ struct Lane {
 #[derive(Debug, Clone)]
 pub struct PreviousToken {
     lanes: Vec<Lane>,
-    /// Tokens that followed another, and those that used this rank's expert again, by place in the
-    /// row of routes.
-    again: Vec<(u32, u32)>,
+    /// By place in the row of routes.
+    again: RankRecord,
     learning: bool,
 }
 
@@ -35,7 +36,7 @@ impl PreviousToken {
     /// Nothing seen yet.
     #[must_use]
     pub fn new(layers: &Layers, _: Horizon, _: &NoConfig) -> Self {
-        Self { lanes: Vec::new(), again: vec![(0, 0); layers.row_len()], learning: true }
+        Self { lanes: Vec::new(), again: RankRecord::new(layers.row_len()), learning: true }
     }
 
     fn lane(&mut self, lane: u32) -> &mut Lane {
@@ -61,9 +62,8 @@ impl Predictor for PreviousToken {
         self.lane(token.lane).routes.resize(row_len, 0);
         let lane = &mut self.lanes[token.lane as usize];
         if lane.layers > layer && learning {
-            let before = &lane.routes[places.clone()];
-            for (again, expert) in self.again[places.clone()].iter_mut().zip(before) {
-                *again = (again.0.saturating_add(1), again.1 + u32::from(experts.contains(expert)));
+            for place in places.clone() {
+                self.again.record(place, experts.contains(&lane.routes[place]));
             }
         }
         lane.routes[places].copy_from_slice(experts);
@@ -78,10 +78,9 @@ impl Predictor for PreviousToken {
         }
         let places = token.layers().places(target as usize);
         let lane = &self.lanes[token.lane as usize];
-        let routes = lane.routes[places.clone()].iter().zip(&self.again[places]);
-        guesses.extend(routes.take(width).map(|(&expert, &(followed, again))| Guess {
-            expert,
-            confidence: (f64::from(again) / f64::from(followed.max(1))) as f32,
+        guesses.extend(places.take(width).map(|place| Guess {
+            expert: lane.routes[place],
+            confidence: self.again.share(place),
         }));
     }
 

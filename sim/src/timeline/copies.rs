@@ -15,7 +15,7 @@ use super::shared_link::SharedLink;
 /// and its earliest arrival.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Ticket {
-    at: u64,
+    pub(super) at: u64,
     earliest: u64,
 }
 
@@ -184,6 +184,19 @@ impl Copies {
                 link.end().max(self.free).saturating_sub(now)
             }
         }
+    }
+
+    /// Whether a copy that takes `work` and arrives `at` has not begun when the running burst may
+    /// start. In order only.
+    pub fn not_begun(&self, at: u64, work: u64) -> bool {
+        at.saturating_sub(work) >= self.gate
+    }
+
+    /// Copies that took `work` behind everything that has begun are taken back. In order only, and
+    /// before anything of the running burst is queued.
+    pub fn take_back(&mut self, work: u64) {
+        self.free = self.free.saturating_sub(work);
+        self.base = self.free.max(self.gate);
     }
 
     /// Something beside the link cost it so much time.

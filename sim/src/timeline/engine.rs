@@ -4,6 +4,7 @@ use hotset_cost_models::{Contention, HostContention, Link};
 use hotset_policies::{Action, Placement, Plan};
 use hotset_traces::{Phase, Shape};
 
+use super::cancel::Cancellable;
 use super::copies::{Copies, Ticket};
 use super::costs::Costs;
 use super::model::{TimeModel, Wait};
@@ -84,6 +85,10 @@ pub struct Timeline {
     steady: bool,
     row: usize,
     running: Running,
+    /// The layer's routing is known already.
+    routed: bool,
+    /// Prefetches that may be taken back.
+    queue: Option<Box<Cancellable>>,
     times: Times,
     recorder: Option<Box<Recorder>>,
 }
@@ -117,6 +122,8 @@ impl Timeline {
             steady: false,
             row: 0,
             running: Running::default(),
+            routed: false,
+            queue: None,
             times: Times::new(layers),
             recorder: None,
         }
@@ -152,13 +159,49 @@ impl Timeline {
         }
     }
 
+    /// The layer's routing becomes known.
+    #[inline(always)]
+    fn route(&mut self, layer: usize) {
+        let dense = self.costs.dense(layer, self.tokens);
+        self.kernel(layer, dense, "dense");
+        self.copies.begin(self.now);
+    }
+
+    /// The layer's routing becomes known, and copies of a prefetch for it that have not begun and
+    /// that nobody wants are taken back: `unwanted` is told of each expert whose copy has not
+    /// begun and says whether it is. The layer's [`demand`](Self::demand) follows. Only where
+    /// copies run in order and were told to be kept track of.
+    pub fn route_and_cancel(&mut self, layer: usize, mut unwanted: impl FnMut(u32) -> bool) {
+        self.route(layer);
+        self.routed = true;
+        let Some(mut queue) = self.queue.take() else { return };
+        let (base, end) = (self.bases[layer], self.bases[layer] + self.experts[layer]);
+        let cancel = |key: u32| (base..end).contains(&key) && unwanted(key - base);
+        let cancelled = queue.cancel(&mut self.copies, &mut self.ahead, cancel);
+        self.step_prefetches = self.step_prefetches.saturating_sub(cancelled);
+        self.queue = Some(queue);
+    }
+
+    /// Keeps track of the prefetches that are queued, so that they can be taken back.
+    #[must_use]
+    pub fn with_cancelling(mut self) -> Self {
+        self.queue = Some(Box::default());
+        self
+    }
+
+    /// Whether queued copies can be taken back: they run in order.
+    #[must_use]
+    pub fn can_cancel(&self) -> bool {
+        !self.copies.is_shared()
+    }
+
     /// The layer's routing becomes known and its missing experts are queued for copying.
     #[inline(always)]
     pub fn demand(&mut self, asked: Asked<'_>) {
         let layer = asked.layer;
-        let dense = self.costs.dense(layer, self.tokens);
-        self.kernel(layer, dense, "dense");
-        self.copies.begin(self.now);
+        if !std::mem::take(&mut self.routed) {
+            self.route(layer);
+        }
         self.step_copies += asked.copies;
         self.running = Running {
             layer,
@@ -221,8 +264,13 @@ impl Timeline {
         for placement in plan.placements {
             if placement.action == Action::Fetch {
                 let begin = self.copies.last_arrival().max(self.now);
-                let ticket = self.copies.ahead(self.costs.size(layer), 1);
-                self.ahead[(base + placement.expert) as usize] = ticket;
+                let size = self.costs.size(layer);
+                let ticket = self.copies.ahead(size, 1);
+                let key = base + placement.expert;
+                self.ahead[key as usize] = ticket;
+                if let Some(queue) = &mut self.queue {
+                    queue.push(key, size.queued, ticket);
+                }
                 self.step_prefetches += 1;
                 if self.recorder.is_some() {
                     let span = (begin, self.copies.last_arrival());

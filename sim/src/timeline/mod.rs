@@ -6,6 +6,7 @@
 //! copy engines beside it, experts that the host serves on its cores. `docs/metrics.md` defines
 //! every figure; `docs/link-model.md` has where kernels and copies get their prices from.
 
+mod cancel;
 mod copies;
 mod costs;
 mod engine;

@@ -18,7 +18,9 @@ use thiserror::Error;
 use self::points::{LiveToken, Point};
 use self::score::{median, percentile, r_squared};
 use crate::timeline::{Compute, StepTime, TimeModel, Timeline, Times};
-use crate::{Ahead, Futures, Prefetch, Semantics, Setting, SimError, Steps, Window, replay_timed};
+use crate::{
+    Forecast, Futures, Prefetch, Semantics, Setting, SimError, Source, Steps, Window, replay_timed,
+};
 
 /// Why live points cannot be checked.
 #[derive(Debug, Error)]
@@ -211,7 +213,7 @@ fn check(point: &Point, machine: &MachineProfile, folder: &Path) -> Result<LiveR
     let setting = Setting {
         prefetch: match point.prefetch.as_str() {
             "none" => Prefetch::None,
-            _ => Prefetch::Ahead(Ahead::default()),
+            _ => Prefetch::By(Forecast::new(Source::Recorded)),
         },
         warmup: Some(point.warmup_tokens as u64),
         ..Setting::new(PolicySpec::Lru(Default::default()), Slots::Global(point.slots))
