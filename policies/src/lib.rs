@@ -41,6 +41,7 @@ mod registry;
 pub mod resident_set;
 pub mod ring;
 mod s3_fifo;
+pub mod semantic;
 mod sieve;
 mod slru;
 mod slru_50;

@@ -1,0 +1,4 @@
+//! The store and the clusters against naive ones, and cases worked by hand.
+
+mod clusters;
+mod store;
