@@ -17,6 +17,7 @@ trait Boxed: Send {
     fn set_capacity(&mut self, capacity: u32);
     fn begin_step(&mut self, tokens: u32);
     fn begin_event(&mut self, event: &Event<'_>);
+    fn set_profile(&mut self, profile: &[f32]);
     fn validate(&self) -> Result<(), String>;
 }
 
@@ -64,6 +65,11 @@ impl<P: Policy + Send> Boxed for P {
             Policy::begin_event(self, event);
         }
     }
+    fn set_profile(&mut self, profile: &[f32]) {
+        if P::PROFILED {
+            Policy::set_profile(self, profile);
+        }
+    }
     fn validate(&self) -> Result<(), String> {
         Policy::validate(self)
     }
@@ -88,6 +94,7 @@ impl fmt::Debug for AnyPolicy {
 
 impl Policy for AnyPolicy {
     const OBSERVES: bool = true;
+    const PROFILED: bool = true;
 
     fn contains(&self, key: Key) -> bool {
         self.0.contains(key)
@@ -115,6 +122,9 @@ impl Policy for AnyPolicy {
     }
     fn begin_event(&mut self, event: &Event<'_>) {
         self.0.begin_event(event);
+    }
+    fn set_profile(&mut self, profile: &[f32]) {
+        self.0.set_profile(profile);
     }
     fn validate(&self) -> Result<(), String> {
         self.0.validate()

@@ -42,6 +42,7 @@ pub mod resident_set;
 pub mod ring;
 mod s3_fifo;
 pub mod semantic;
+mod semantic_age;
 mod sieve;
 mod slru;
 mod slru_50;
@@ -90,6 +91,7 @@ pub use registry::{
     Visitor,
 };
 pub use s3_fifo::{S3Fifo, S3FifoConfig};
+pub use semantic_age::{SemanticAge, SemanticAgeConfig};
 pub use sieve::Sieve;
 pub use slru::{Slru, SlruConfig};
 pub use slru_50::Slru50;

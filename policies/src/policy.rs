@@ -94,6 +94,9 @@ pub trait Policy {
     /// Whether the policy reads [`Event::weights`]; who drives it need not gather them otherwise.
     const READS_WEIGHTS: bool = Self::OBSERVES;
 
+    /// Whether the policy wants [`set_profile`](Policy::set_profile).
+    const PROFILED: bool = false;
+
     /// Whether `key` is resident.
     fn contains(&self, key: Key) -> bool;
 
@@ -130,6 +133,12 @@ pub trait Policy {
     /// [`OBSERVES`](Policy::OBSERVES).
     fn begin_event(&mut self, event: &Event<'_>) {
         let _ = event;
+    }
+
+    /// What the running conversations are expected to use from now on: uses a token of each key
+    /// of the pool. Only called if [`PROFILED`](Policy::PROFILED).
+    fn set_profile(&mut self, profile: &[f32]) {
+        let _ = profile;
     }
 
     /// Checks the structure's invariants; tests call it after every operation.

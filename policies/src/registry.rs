@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::AdmissionSpec;
+use crate::semantic::GuideConfig;
 use crate::{
     Arc, Car, ClassLru, ClassLruConfig, Clock, Dali, DaliConfig, Fifo, FineMoe, FineMoeConfig,
     HeatLru, HeatLruConfig, LeCar, LeCarConfig, LeastStale, Lfru, LfruConfig, Lfu, LfuDecay,
     LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, MoeInfinity, Mrs, MrsConfig, Mru,
-    Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig,
-    Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig, TwoQ, TwoQConfig, WTinyLfu,
-    WTinyLfuConfig, params,
+    Policy, PoolShape, Random, RandomConfig, S3Fifo, S3FifoConfig, SemanticAge, SemanticAgeConfig,
+    Sieve, Slru, Slru50, SlruConfig, Static, TdLogistic, TdLogisticConfig, TdTable, TdTableConfig,
+    TwoQ, TwoQConfig, WTinyLfu, WTinyLfuConfig, params,
 };
 
 /// What a policy needs beside the experts that each event asks for.
@@ -24,6 +25,8 @@ pub enum Need {
     Nothing,
     /// The router's weights.
     Weights,
+    /// The prompts' embeddings, for profiles that whoever drives the policy makes.
+    Embeddings,
     /// The rest of the trace: a bound, not something that an engine could run.
     Future,
     /// Counts from a part of the trace that it is not tested on.
@@ -221,6 +224,7 @@ registry! {
     MoeInfinity: moe_infinity::MoeInfinity(NoConfig),
     Mrs: mrs::Mrs(MrsConfig),
     FineMoe: finemoe::FineMoe(FineMoeConfig),
+    SemanticAge: semantic_age::SemanticAge(SemanticAgeConfig),
     TdTable: td_table::TdTable(TdTableConfig),
     TdLogistic: td_logistic::TdLogistic(TdLogisticConfig);
     Static: crate::static_top::INFO;
@@ -244,6 +248,16 @@ impl FromStr for PolicySpec {
 }
 
 impl PolicySpec {
+    /// Who makes the profiles that the policy goes by; `None` for one that goes by none.
+    #[must_use]
+    pub fn guide(&self) -> Option<GuideConfig> {
+        match self {
+            Self::SemanticAge(config) => Some(config.guide()),
+            Self::Admitted(policy, _) => policy.guide(),
+            _ => None,
+        }
+    }
+
     fn read_plain(text: &str) -> Result<Self, PolicyError> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         Self::read(name.trim(), parameters)

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use hotset_cost_models::Link;
+use hotset_policies::semantic::Guide;
 use hotset_policies::{Need, PolicySpec, Slots};
 use hotset_traces::{Phase, Shape, Trace};
 use rayon::prelude::*;
@@ -13,7 +14,7 @@ use crate::training::uses;
 use crate::{
     AdaptiveSplit, Bucket, Capacity, Compute, Counts, CurveSetting, Futures, LruCurve, Misses,
     Prefetch, Prefill, Prices, Scope, Semantics, Serving, Setting, Shuffle, SimError, Split, Steps,
-    TimeModel, Timeline, Times, Window, replay, replay_timed, trained,
+    TimeModel, Timeline, Times, Window, replay, replay_timed, trained, trained_guide,
 };
 
 /// What to compare.
@@ -192,6 +193,12 @@ pub(crate) fn run<K: Keeper>(
         }
         _ => None,
     };
+    let guide = |policy: &PolicySpec| -> Result<Option<Arc<Guide>>, SimError> {
+        let (Some(training), Some(config)) = (training, policy.guide()) else { return Ok(None) };
+        let steps = request.serving.steps(training, request.chunk)?;
+        let config = (policy.info().name, &config);
+        trained_guide(config, training, &steps, request.phase.only()).map(Arc::new).map(Some)
+    };
     let expert_bytes: Vec<u64> = shape.layers().iter().map(|layer| layer.expert_bytes).collect();
     let curves = Curves::new(trace, &steps, of_curve, request);
 
@@ -230,6 +237,7 @@ pub(crate) fn run<K: Keeper>(
         let setting = match is_bound(policy) {
             true => setting,
             false => Setting {
+                guide: guide(policy)?,
                 prefetch: request.serving.prefetch.clone(),
                 predictor: predictor.clone(),
                 expert_bytes: expert_bytes.clone(),
@@ -369,6 +377,10 @@ fn is_lru(policy: &PolicySpec) -> bool {
 /// # Errors
 /// [`SimError::MissingColumn`].
 pub fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
+    if policy.guide().is_some_and(|guide| guide.needs_embeddings()) && trace.embeddings().is_none()
+    {
+        return Err(SimError::missing_column(trace, "policy", policy.info().name, "embeddings"));
+    }
     if policy.info().needs != Need::Weights || trace.weights().is_some() {
         return Ok(());
     }

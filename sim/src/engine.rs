@@ -3,13 +3,14 @@
 use hotset_policies::{Action, CacheError, ExpertCache, ExpertId, Plan, Policy, Slots};
 use hotset_traces::{Phase, Shape};
 
-use crate::forecast::{Forecaster, Protect};
+use crate::forecast::{Forecaster, Guided, Protect};
 use crate::timeline::{Asked, Timeline};
 use crate::{Bucket, Counts, EventSink, Misses, Prefill};
 
 /// What an engine does beside demanding experts.
 pub(crate) struct Habits<'a> {
     pub forecaster: Option<Forecaster<'a>>,
+    pub guided: Option<Guided<'a>>,
     /// Bytes of an expert in each layer, where they are counted.
     pub expert_bytes: Vec<u64>,
     pub prefill: Prefill,
@@ -109,6 +110,15 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
     /// Whether this step goes past the cache.
     fn passes_by(&self) -> bool {
         self.phase == Phase::Prefill && self.habits.prefill != Prefill::OnDemand
+    }
+
+    /// Tells the policy what the running conversations are expected to use, if that has changed.
+    fn follow_profile(&mut self) {
+        if let Some(guided) = &mut self.habits.guided
+            && let Some(profile) = guided.changed()
+        {
+            self.cache.set_profile(profile);
+        }
     }
 
     fn resize(&mut self) {
@@ -295,6 +305,10 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
         } else if self.habits.prefill == Prefill::Streamed {
             self.borrow_slots();
         }
+        if let Some(guided) = &mut self.habits.guided {
+            guided.begin_step(step);
+            self.follow_profile();
+        }
         if let Some(forecaster) = &mut self.habits.forecaster {
             forecaster.begin_step(step);
             self.budget = forecaster.control().budget_bytes().unwrap_or(0);
@@ -306,6 +320,12 @@ impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
 
     #[inline]
     fn event(&mut self, layer: usize, experts: &[E], weights: &[f32]) {
+        if let Some(guided) = &mut self.habits.guided {
+            guided.observe(layer);
+            if layer == 0 {
+                self.follow_profile();
+            }
+        }
         if self.passes_by() {
             if let Some(forecaster) = &mut self.habits.forecaster {
                 forecaster.observe(layer);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use hotset_policies::predict::AnyPredictor;
+use hotset_policies::semantic::Guide;
 use hotset_policies::{
     Anyone, Belady, Bound, Event, ExpertCache, ExpertId, Future, Key, Policy, PolicySpec,
     PoolShape, Slots, Visitor,
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bypass::replay_bypass;
 use crate::engine::{Engine, Habits};
-use crate::forecast::Forecaster;
+use crate::forecast::{Forecaster, Guided};
 use crate::{
     Counts, EventSink, Futures, Misses, Prefetch, Prefill, Scope, SimError, Steps, Timeline, drive,
 };
@@ -61,6 +62,9 @@ pub struct Setting {
     pub prefetch: Prefetch,
     /// The predictor as training left it; `None`: it begins knowing nothing.
     pub predictor: Option<Arc<AnyPredictor>>,
+    /// The guide of a policy that goes by profiles, as training left it; `None`: it begins knowing
+    /// no conversation.
+    pub guide: Option<Arc<Guide>>,
     /// Bytes of an expert in each layer, for a prefetch budget; empty: unknown.
     pub expert_bytes: Vec<u64>,
     /// How prefill uses the cache.
@@ -83,6 +87,7 @@ impl Setting {
             warmup: None,
             prefetch: Prefetch::None,
             predictor: None,
+            guide: None,
             expert_bytes: Vec::new(),
             prefill: Prefill::OnDemand,
             misses: Misses::Fetch,
@@ -97,6 +102,7 @@ impl Setting {
             && self.prefill == Prefill::OnDemand
             && self.misses == Misses::Fetch
             && self.resizes.is_empty()
+            && self.policy.guide().is_none()
     }
 
     fn scope(&self) -> Scope {
@@ -150,7 +156,8 @@ fn replay_ids<E: ExpertId + Default>(
     let needs_events = if !timelines.is_empty() {
         Some("a timeline")
     } else {
-        (!setting.is_plain()).then_some("prefetch, a prefill mode, host misses or a schedule")
+        (!setting.is_plain())
+            .then_some("prefetch, a prefill mode, host misses, a schedule or the policy 'semantic'")
     };
     match needs_events {
         Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
@@ -272,6 +279,7 @@ impl<'a, E: ExpertId + Default> Run<'a, '_, E> {
         };
         let habits = Habits {
             forecaster: self.forecaster()?,
+            guided: self.guided()?,
             expert_bytes: setting.expert_bytes.clone(),
             prefill: setting.prefill,
             misses: setting.misses,
@@ -283,6 +291,14 @@ impl<'a, E: ExpertId + Default> Run<'a, '_, E> {
         let mut engine = Engine::new(cache, shape, habits, borrowed, self.timelines);
         drive(self.trace, self.ids, self.steps, wants, &mut engine);
         Ok(engine.finish()?)
+    }
+
+    fn guided(&self) -> Result<Option<Guided<'a>>, SimError> {
+        let setting = self.setting;
+        let Some(config) = setting.policy.guide() else { return Ok(None) };
+        let config = (setting.policy.info().name, &config);
+        let trained = setting.guide.as_deref();
+        Guided::of(self.trace, self.steps, setting.phase, config, trained).map(Some)
     }
 
     fn forecaster(&self) -> Result<Option<Forecaster<'a>>, SimError> {

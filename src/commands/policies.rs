@@ -27,6 +27,7 @@ fn needs(info: &PolicyInfo) -> &'static str {
     match info.needs {
         Need::Nothing => "-",
         Need::Weights => "router weights",
+        Need::Embeddings => "embeddings",
         Need::Future => "the future",
         Need::Training => "training part",
     }

@@ -107,6 +107,7 @@ impl<A: Admission, R: Room> Room for Gate<'_, A, R> {
 impl<P: Policy, A: Admission> Policy for Admitted<P, A> {
     const OBSERVES: bool = true;
     const READS_WEIGHTS: bool = P::READS_WEIGHTS;
+    const PROFILED: bool = P::PROFILED;
 
     fn contains(&self, key: Key) -> bool {
         self.policy.contains(key)
@@ -160,6 +161,12 @@ impl<P: Policy, A: Admission> Policy for Admitted<P, A> {
             self.policy.begin_event(event);
         }
         self.admission.begin_event(event);
+    }
+
+    fn set_profile(&mut self, profile: &[f32]) {
+        if P::PROFILED {
+            self.policy.set_profile(profile);
+        }
     }
 
     fn validate(&self) -> Result<(), String> {

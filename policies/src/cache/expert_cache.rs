@@ -155,6 +155,26 @@ impl<P: Policy> ExpertCache<P> {
         }
     }
 
+    /// What the running conversations are expected to use from now on: uses a token of each dense
+    /// key. Only policies that go by it look at it.
+    ///
+    /// # Panics
+    /// If `profile` has not one number for each expert.
+    pub fn set_profile(&mut self, profile: &[f32]) {
+        assert_eq!(profile.len(), self.entries.len(), "one number for each expert");
+        if !P::PROFILED {
+            return;
+        }
+        for (index, pool) in self.pools.iter_mut().enumerate() {
+            let keys = if self.global {
+                0..self.entries.len()
+            } else {
+                self.bases[index] as usize..self.bases[index + 1] as usize
+            };
+            pool.policy.set_profile(&profile[keys]);
+        }
+    }
+
     /// The experts that a layer needs in this step. Duplicates (a batch's tokens share experts)
     /// are one demand. Hits are touched in the order given; then the distinct misses, in ascending
     /// id, take a free slot or that of an expert which neither this event nor another unreleased

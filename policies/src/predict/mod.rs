@@ -11,6 +11,7 @@ mod popularity;
 mod previous_token;
 mod rank_record;
 mod registry;
+mod semantic;
 
 pub use best::best;
 pub use cross_layer::{CrossLayer, CrossLayerConfig, Order};
@@ -19,6 +20,7 @@ pub use popularity::Popularity;
 pub use previous_token::PreviousToken;
 pub use rank_record::RankRecord;
 pub use registry::{AnyPredictor, PREDICTORS, PredictorInfo, PredictorNeed, PredictorSpec};
+pub use semantic::{PARAMETERS as GUIDE_PARAMETERS, Semantic, SemanticConfig};
 
 /// An expert of a layer that is expected to be needed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,12 +34,19 @@ pub struct Guess {
 /// What is known of a sequence before its first generated token.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Opening<'a> {
-    /// The prompt's embedding; empty where none was recorded.
+    /// The prompt's mean input embedding; empty where none was recorded.
     pub embedding: &'a [f32],
+    /// The prompt's mean final hidden state; empty where none was recorded.
+    pub embedding_out: &'a [f32],
     /// Uses of each dense expert key by the prompt's tokens; empty where they were not recorded.
     pub prompt_uses: &'a [u32],
     /// Tokens that those uses are of.
     pub prompt_tokens: u32,
+    /// For a ceiling that no engine can reach: uses of each key by the tokens to come; empty
+    /// otherwise.
+    pub own_uses: &'a [u32],
+    /// Tokens that those uses are of.
+    pub own_tokens: u32,
 }
 
 /// Says which experts a layer further on will need.

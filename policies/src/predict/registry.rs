@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::{
     CrossLayer, CrossLayerConfig, Guess, Horizon, Layers, Opening, Popularity, Predictor,
-    PreviousToken, Token,
+    PreviousToken, Semantic, SemanticConfig, Token,
 };
+use crate::semantic::GuideConfig;
 use crate::{Config, NoConfig, Parameter, params};
 
 /// What a predictor needs of a trace beside the routes.
@@ -16,6 +17,8 @@ pub enum PredictorNeed {
     Nothing,
     /// The router's weights.
     Weights,
+    /// The prompts' embeddings.
+    Embeddings,
     /// Recorded predictions.
     Predictions,
     /// The rest of the trace: a question, not something that an engine could run.
@@ -137,6 +140,18 @@ predictors! {
     CrossLayer: cross_layer(CrossLayerConfig),
     PreviousToken: previous_token(NoConfig),
     Popularity: popularity(NoConfig),
+    Semantic: semantic(SemanticConfig),
+}
+
+impl PredictorSpec {
+    /// Who makes the profiles that the predictor goes by; `None` for one that goes by none.
+    #[must_use]
+    pub fn guide(&self) -> Option<GuideConfig> {
+        match self {
+            Self::Semantic(config) => Some(config.guide()),
+            _ => None,
+        }
+    }
 }
 
 fn config<C: Config>(parameters: &str) -> Result<C, String> {

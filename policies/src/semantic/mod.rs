@@ -8,6 +8,7 @@
 
 mod codes;
 mod error;
+mod guide;
 mod kmeans;
 mod profiles;
 mod search;
@@ -18,6 +19,7 @@ mod vectors;
 
 pub use codes::MAX_DIMENSION;
 pub use error::SemanticError;
+pub use guide::{Guide, GuideConfig, Likeness, ProfileFrom};
 pub use kmeans::{Clusters, Conversations, KMeansConfig};
 pub use search::{Neighbour, Search};
 pub use store::{ConversationStore, Inserted, StoreConfig};

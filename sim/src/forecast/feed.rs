@@ -1,5 +1,7 @@
 //! A trace's tokens as predictors see them: which lane each sequence has, and each token's routes.
 
+use std::ops::Range;
+
 use hotset_policies::predict::{Layers, Opening, Predictor, Token};
 use hotset_traces::{Phase, Trace};
 
@@ -7,13 +9,23 @@ use crate::Steps;
 
 const NO_LANE: u32 = u32::MAX;
 
+/// What is read of a trace beside the routes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reads {
+    /// The router's weights.
+    pub weights: bool,
+    /// What each sequence is going to use: for a ceiling.
+    pub future: bool,
+}
+
 /// Walks with a replay through its steps.
 #[derive(Debug)]
 pub(crate) struct Feed<'a> {
     trace: &'a Trace,
     steps: &'a Steps,
+    phase: Option<Phase>,
     layers: Layers,
-    weighted: bool,
+    reads: Reads,
     /// Last row of each sequence that is replayed.
     last: Vec<usize>,
     /// The lane of each sequence that runs.
@@ -26,28 +38,29 @@ pub(crate) struct Feed<'a> {
     tokens: Vec<(u32, usize)>,
     routes: Vec<u32>,
     weights: Vec<f32>,
-    embedding: Vec<f32>,
+    known: Known,
+}
+
+/// What a sequence opens with.
+#[derive(Debug, Default)]
+struct Known {
+    embeddings: [Vec<f32>; 2],
     prompt_uses: Vec<u32>,
+    own_uses: Vec<u32>,
 }
 
 impl<'a> Feed<'a> {
-    /// For a replay of the steps of `phase` (`None`: all). `weighted`: the predictor reads the
-    /// router's weights.
-    pub fn new(
-        trace: &'a Trace,
-        steps: &'a Steps,
-        phase: Option<Phase>,
-        layers: Layers,
-        weighted: bool,
-    ) -> Self {
+    /// For a replay of the steps of `phase` (`None`: all). Weights are read where there are any.
+    pub fn new(trace: &'a Trace, steps: &'a Steps, phase: Option<Phase>, reads: Reads) -> Self {
         let wanted = |row: &usize| phase.is_none_or(|only| trace.phase(*row) == only);
         let last = |rows: std::ops::Range<usize>| rows.rev().find(wanted).unwrap_or(usize::MAX);
         let sequences = trace.sequences();
         Self {
             trace,
             steps,
-            layers,
-            weighted: weighted && trace.weights().is_some(),
+            phase,
+            layers: super::layers(trace),
+            reads: Reads { weights: reads.weights && trace.weights().is_some(), ..reads },
             last: sequences.iter().map(|sequence| last(sequence.rows.clone())).collect(),
             lanes: vec![NO_LANE; sequences.len()],
             free: Vec::new(),
@@ -56,8 +69,7 @@ impl<'a> Feed<'a> {
             tokens: Vec::new(),
             routes: Vec::new(),
             weights: Vec::new(),
-            embedding: Vec::new(),
-            prompt_uses: Vec::new(),
+            known: Known::default(),
         }
     }
 
@@ -97,7 +109,7 @@ impl<'a> Feed<'a> {
                     self.routes.extend(ids[places.clone()].iter().map(|&id| u32::from(id)));
                 }
             }
-            if let Some(weights) = trace.weights().filter(|_| self.weighted) {
+            if let Some(weights) = trace.weights().filter(|_| self.reads.weights) {
                 self.weights.extend(places.map(|place| weights.get(place)));
             }
         }
@@ -113,11 +125,32 @@ impl<'a> Feed<'a> {
         let lane = self.free.pop().unwrap_or(self.taken);
         self.taken = self.taken.max(lane + 1);
         self.lanes[sequence] = lane;
-        let opening = opening(
-            (self.trace, sequence, row),
-            &self.layers,
-            (&mut self.embedding, &mut self.prompt_uses),
-        );
+        let Known { embeddings, prompt_uses, own_uses } = &mut self.known;
+        embeddings.iter_mut().for_each(Vec::clear);
+        if let Some(recorded) = self.trace.embeddings() {
+            let both = [recorded.input(sequence), recorded.output(sequence)];
+            for (embedding, recorded) in embeddings.iter_mut().zip(both) {
+                embedding.extend(recorded.iter().map(|value| value.to_f32()));
+            }
+        }
+        let rows = self.trace.sequences()[sequence].rows.clone();
+        let count = |rows: Range<usize>, uses: &mut Vec<u32>, only: Option<Phase>| {
+            uses.clear();
+            uses.resize(self.layers.total_experts(), 0);
+            let rows = rows.filter(|&row| only.is_none_or(|only| self.trace.phase(row) == only));
+            rows.map(|row| add_uses(self.trace, &self.layers, row, uses)).count() as u32
+        };
+        // What lies before the first row that is replayed ran too: another cache served it.
+        let prompt_tokens = count(rows.start..row, prompt_uses, None);
+        let own_tokens = if self.reads.future { count(rows, own_uses, self.phase) } else { 0 };
+        let opening = Opening {
+            embedding: &embeddings[0],
+            embedding_out: &embeddings[1],
+            prompt_uses: if prompt_tokens > 0 { prompt_uses } else { &[] },
+            prompt_tokens,
+            own_uses: if own_tokens > 0 { own_uses } else { &[] },
+            own_tokens,
+        };
         predictor.begin_sequence(lane, &opening);
     }
 
@@ -132,7 +165,7 @@ impl<'a> Feed<'a> {
         let row_len = self.layers.row_len();
         let (lane, row) = self.tokens[index];
         let places = index * row_len..(index + 1) * row_len;
-        let weights = if self.weighted { &self.weights[places.clone()] } else { &[] };
+        let weights = if self.reads.weights { &self.weights[places.clone()] } else { &[] };
         Token::new((lane, row, layer as u32), &self.layers, &self.routes[places], weights)
     }
 
@@ -145,32 +178,11 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// What is known of a sequence when `row` is the first of it that is replayed: its prompt's
-/// embedding, and the routes of the prompt if it ran before (another cache served it).
-fn opening<'o>(
-    (trace, sequence, row): (&Trace, usize, usize),
-    layers: &Layers,
-    (embedding, uses): (&'o mut Vec<f32>, &'o mut Vec<u32>),
-) -> Opening<'o> {
-    embedding.clear();
-    if let Some(embeddings) = trace.embeddings() {
-        embedding.extend(embeddings.input(sequence).iter().map(|value| value.to_f32()));
+fn add_uses(trace: &Trace, layers: &Layers, row: usize, uses: &mut [u32]) {
+    for layer in 0..layers.len() {
+        let base = layers.keys(layer).start;
+        trace.layer_ids(row, layer).iter().for_each(|id| uses[base + id as usize] += 1);
     }
-    uses.clear();
-    let before = trace.sequences()[sequence].rows.start..row;
-    let prompt_tokens = before.len() as u32;
-    if prompt_tokens > 0 {
-        uses.resize(layers.total_experts(), 0);
-        for row in before {
-            for layer in 0..layers.len() {
-                let base = layers.keys(layer).start;
-                for id in trace.layer_ids(row, layer).iter() {
-                    uses[base + id as usize] += 1;
-                }
-            }
-        }
-    }
-    Opening { embedding, prompt_uses: uses, prompt_tokens }
 }
 
 /// Lets a predictor see the steps of `phase` of a trace, learning and predicting nothing.
@@ -179,9 +191,9 @@ pub(crate) fn train(
     trace: &Trace,
     steps: &Steps,
     phase: Option<Phase>,
-    (layers, weighted): (Layers, bool),
+    reads: Reads,
 ) {
-    let mut feed = Feed::new(trace, steps, phase, layers, weighted);
+    let mut feed = Feed::new(trace, steps, phase, reads);
     for step in 0..steps.len() {
         let first = steps.row(steps.places(step).start);
         if phase.is_some_and(|only| trace.phase(first) != only) {

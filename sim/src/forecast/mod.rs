@@ -6,6 +6,7 @@
 
 mod control;
 mod feed;
+mod guided;
 mod oracle;
 mod recorded;
 mod score;
@@ -19,11 +20,13 @@ use hotset_traces::{Phase, Trace};
 use crate::{SimError, Steps};
 
 pub use control::{Control, Priority, Protect};
+pub(crate) use guided::Guided;
+pub use guided::trained_guide;
 pub use oracle::OracleConfig;
 pub use score::{Quality, score};
 pub use spec::{Forecast, Learn, Prefetch, Source, predictors};
 
-use feed::Feed;
+use feed::{Feed, Reads};
 use oracle::Oracle;
 use recorded::Recorded;
 
@@ -45,20 +48,25 @@ pub fn trained(
     phase: Option<Phase>,
 ) -> Result<Option<AnyPredictor>, SimError> {
     let Source::Learned(spec) = &forecast.source else { return Ok(None) };
-    let weighted = needs_weights(forecast, trace)?;
+    let reads = needs(forecast, trace)?;
     let mut predictor = spec.build(&layers(trace), forecast.horizon());
-    feed::train(&mut predictor, trace, steps, phase, (layers(trace), weighted));
+    feed::train(&mut predictor, trace, steps, phase, reads);
     Ok(Some(predictor))
 }
 
-/// Whether the predictor reads the router's weights.
-fn needs_weights(forecast: &Forecast, trace: &Trace) -> Result<bool, SimError> {
+/// What the predictor reads of a trace beside the routes.
+fn needs(forecast: &Forecast, trace: &Trace) -> Result<Reads, SimError> {
     let info = forecast.source.info();
-    let weighted = info.needs == PredictorNeed::Weights;
-    if weighted && trace.weights().is_none() {
+    let weights = info.needs == PredictorNeed::Weights;
+    if weights && trace.weights().is_none() {
         return Err(SimError::missing_column(trace, "prefetcher", info.name, "weights"));
     }
-    Ok(weighted)
+    let guide = match &forecast.source {
+        Source::Learned(spec) => spec.guide(),
+        Source::Recorded | Source::Oracle(_) => None,
+    };
+    guided::check(trace, ("prefetcher", info.name), guide.as_ref())?;
+    Ok(Reads { weights, future: guide.is_some_and(|guide| guide.needs_future()) })
 }
 
 /// Whoever predicts, at work.
@@ -97,7 +105,7 @@ impl<'a> Forecaster<'a> {
     ) -> Result<Self, SimError> {
         let layers = layers(trace);
         let widest = (0..layers.len()).map(|layer| layers.experts(layer)).max().unwrap_or(0);
-        let weighted = needs_weights(forecast, trace)?;
+        let reads = needs(forecast, trace)?;
         let horizon = forecast.horizon();
         let guesser = match &forecast.source {
             Source::Recorded => Guesser::Recorded(Recorded::of(trace, forecast)?),
@@ -112,7 +120,7 @@ impl<'a> Forecaster<'a> {
             }
         };
         Ok(Self {
-            feed: Feed::new(trace, steps, phase, layers, weighted),
+            feed: Feed::new(trace, steps, phase, reads),
             guesser,
             control: forecast.control,
             horizon,

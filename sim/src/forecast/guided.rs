@@ -1,0 +1,118 @@
+//! Profiles of the running conversations for policies that go by them.
+
+use hotset_policies::predict::{Guess, Opening, Predictor, Token};
+use hotset_policies::semantic::{Guide, GuideConfig, Likeness};
+use hotset_traces::{Phase, Trace};
+
+use super::feed::{Feed, Reads, train};
+use crate::{SimError, Steps};
+
+/// A guide that follows a replay.
+pub(crate) struct Guided<'a> {
+    feed: Feed<'a>,
+    guide: Listener,
+    profile: Vec<f32>,
+}
+
+impl<'a> Guided<'a> {
+    /// Follows a replay of the steps of `phase`. `trained`: the guide as training left it; `None`:
+    /// it begins knowing no conversation.
+    ///
+    /// # Errors
+    /// The trace lacks embeddings, and `policy` looks for likeness in them.
+    pub fn of(
+        trace: &'a Trace,
+        steps: &'a Steps,
+        phase: Option<Phase>,
+        (policy, config): (&str, &GuideConfig),
+        trained: Option<&Guide>,
+    ) -> Result<Self, SimError> {
+        check(trace, ("policy", policy), Some(config))?;
+        let keys = trace.shape().total_experts() as usize;
+        Ok(Self {
+            feed: Feed::new(trace, steps, phase, reads(config)),
+            guide: Listener(match trained {
+                Some(trained) => trained.clone(),
+                None => Guide::new(keys, config),
+            }),
+            profile: vec![0.0; keys],
+        })
+    }
+
+    /// A step begins.
+    pub fn begin_step(&mut self, step: usize) {
+        self.feed.begin_step(step, &mut self.guide);
+    }
+
+    /// The router has decided a layer for all tokens of the step.
+    pub fn observe(&mut self, layer: usize) {
+        for index in 0..self.feed.tokens() {
+            self.guide.0.observe(&self.feed.token(index, layer));
+        }
+    }
+
+    /// What the running conversations are expected to use, if that has changed.
+    pub fn changed(&mut self) -> Option<&[f32]> {
+        if !self.guide.0.take_changed() {
+            return None;
+        }
+        self.guide.0.mean_profile(&mut self.profile);
+        Some(&self.profile)
+    }
+}
+
+/// A guide that has seen a part of a trace.
+///
+/// # Errors
+/// The trace lacks embeddings, and `policy` looks for likeness in them.
+pub fn trained_guide(
+    (policy, config): (&str, &GuideConfig),
+    trace: &Trace,
+    steps: &Steps,
+    phase: Option<Phase>,
+) -> Result<Guide, SimError> {
+    check(trace, ("policy", policy), Some(config))?;
+    let mut guide = Listener(Guide::new(trace.shape().total_experts() as usize, config));
+    train(&mut guide, trace, steps, phase, reads(config));
+    Ok(guide.0)
+}
+
+fn reads(config: &GuideConfig) -> Reads {
+    Reads { weights: false, future: config.needs_future() }
+}
+
+/// Refuses a guide that looks for likeness in embeddings where there are none.
+pub(super) fn check(
+    trace: &Trace,
+    (what, name): (&'static str, &str),
+    guide: Option<&GuideConfig>,
+) -> Result<(), SimError> {
+    let needs = guide.is_some_and(GuideConfig::needs_embeddings);
+    if !needs || trace.embeddings().is_some() {
+        return Ok(());
+    }
+    let name = format!(
+        "{name}:by={}",
+        if guide.is_some_and(|g| g.by == Likeness::Out) { "out" } else { "in" }
+    );
+    Err(SimError::missing_column(trace, what, &name, "embeddings"))
+}
+
+/// A guide listens as a predictor does; nobody asks it for guesses.
+struct Listener(Guide);
+
+impl Predictor for Listener {
+    fn begin_sequence(&mut self, lane: u32, opening: &Opening<'_>) {
+        self.0.begin(lane, opening);
+    }
+    fn end_sequence(&mut self, lane: u32) {
+        self.0.end(lane);
+    }
+    fn observe(&mut self, token: &Token<'_>) {
+        self.0.observe(token);
+    }
+    fn predict(&mut self, _: &Token<'_>, _: u32, _: usize, _: &mut Vec<Guess>) {}
+    fn set_learning(&mut self, learning: bool) {
+        self.0.set_learning(learning);
+    }
+}
