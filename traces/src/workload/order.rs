@@ -86,10 +86,10 @@ impl WorkloadOrder {
     pub fn arrange(&self, trace: &Trace) -> Result<Trace> {
         let made: Value = serde_json::from_str(trace.provenance()).unwrap_or(Value::Null);
         let kinds = [Repeat::New, Repeat::SameDocument, Repeat::SameSequence];
-        let [new, same_document, same_sequence] = kinds.map(|kind| self.count(kind));
+        let [new, document, sequence] = kinds.map(|kind| self.count(kind));
         let mut provenance = json!({
             "workload": self.workload,
-            "sequences": { "new": new, "same_document": same_document, "same_sequence": same_sequence },
+            "sequences": { "new": new, "same_document": document, "same_sequence": sequence },
             "of": { "digest": trace.digest(), "made": made },
         });
         if trace.steps().is_some() {

@@ -127,8 +127,8 @@ fn topics_drift() {
     assert!((0..60).filter(|&seed| runs(0.0, seed).len() > 3).count() > 40);
 }
 
-/// Two labels of one document each, two places on each: with full drift, repeats keep to the label of
-/// the moment, and what cannot be new there is new elsewhere.
+/// Two labels of one document each, two places on each: with full drift, repeats keep to the label
+/// of the moment, and what cannot be new there is new elsewhere.
 #[test]
 fn drift_holds_for_repeats_and_yields_where_it_cannot() {
     let trace = trace(&[("a", Some(1)), ("b", Some(2))]);
@@ -145,7 +145,8 @@ fn drift_holds_for_repeats_and_yields_where_it_cannot() {
     }
 }
 
-/// Three labels of two documents for three users: each has a label to themselves, and they take turns.
+/// Three labels of two documents for three users: each has a label to themselves, and they take
+/// turns.
 #[test]
 fn users_keep_to_their_documents_and_take_turns() {
     let labels = ["a", "b", "c", "a", "b", "c"];
