@@ -80,6 +80,12 @@ impl TraceBuilder {
         self
     }
 
+    /// No steps, whatever was given: for tokens in an order that the engine did not run.
+    pub(crate) fn without_steps(mut self) -> Self {
+        self.steps = None;
+        self
+    }
+
     /// Vocabulary ids, `[tokens]`.
     pub fn token_ids(mut self, token_ids: Vec<u32>) -> Self {
         self.token_ids = Some(token_ids);

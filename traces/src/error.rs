@@ -45,6 +45,12 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A workload that cannot be, or that the trace cannot support.
+    #[error("workload: {problem}")]
+    Workload {
+        /// What is wrong and what is possible.
+        problem: String,
+    },
     /// Not an `.hst` file at all.
     #[error(
         "{file}: not an .hst file ({problem}); import other formats with `hotset trace import`"
@@ -128,6 +134,10 @@ impl Error {
 
     pub(crate) fn column(column: &'static str, problem: impl Into<String>) -> Self {
         Self::Column { column, problem: problem.into() }
+    }
+
+    pub(crate) fn workload(problem: impl Into<String>) -> Self {
+        Self::Workload { problem: problem.into() }
     }
 
     pub(crate) fn import(

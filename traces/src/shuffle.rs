@@ -2,11 +2,12 @@
 //! nothing to which token followed which.
 
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{Rng, SeedableRng};
+use rand_pcg::rand_core::SeedableRng;
 use serde_json::{Value, json};
 
 use crate::builder::TraceBuilder;
 use crate::column::{Ids, Weights};
+use crate::draw;
 use crate::error::Result;
 use crate::trace::Trace;
 use crate::{IdColumn, WeightColumn};
@@ -78,11 +79,7 @@ impl Trace {
             for stretch in phases[sequence.rows.clone()].chunk_by(|a, b| a == b) {
                 let rows = &mut order[start..start + stretch.len()];
                 start += stretch.len();
-                for last in (1..rows.len()).rev() {
-                    // The high half of the product: even but for less than one part in 2^32.
-                    let chosen = (u128::from(random.next_u64()) * (last as u128 + 1)) >> 64;
-                    rows.swap(last, chosen as usize);
-                }
+                draw::shuffle(&mut random, rows);
             }
         }
         order

@@ -1,8 +1,8 @@
 //! Embeddings at one byte a number, and how far their cosines may be off.
 //!
 //! A search reads these 5 MB (10,000 x 512) instead of 20 and multiplies integers; each upper
-//! bound is rigorous, so whatever could be among the nearest is then scored exactly. With q~ and x~ for
-//! what the codes stand for: |<q,x> - <q~,x~>| <= |q - q~| |x| + |q~| |x - x~|.
+//! bound is rigorous, so whatever could be among the nearest is then scored exactly. With q~ and
+//! x~ for what the codes stand for: |<q,x> - <q~,x~>| <= |q - q~| |x| + |q~| |x - x~|.
 
 use std::collections::TryReserveError;
 

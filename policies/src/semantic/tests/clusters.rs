@@ -108,6 +108,27 @@ proptest! {
                 nearest != **label && fitted.size(**label) > 1
             });
             prop_assert_eq!(astray.count(), 0);
+            // And the centres are the directions of the members' sums, summed here afresh.
+            let unit = |point: &[f32]| {
+                let norm = f64::from(point[0]).hypot(f64::from(point[1])).max(f64::MIN_POSITIVE);
+                [f64::from(point[0]) / norm, f64::from(point[1]) / norm]
+            };
+            let mut centres = vec![[0.0f64; 2]; clusters];
+            for (point, &label) in embeddings.chunks_exact(2).zip(fitted.labels()) {
+                let centre = &mut centres[label as usize];
+                *centre = [centre[0] + unit(point)[0], centre[1] + unit(point)[1]];
+            }
+            // Of a sum near 0, rounding alone makes the direction.
+            prop_assume!(centres.iter().all(|centre| centre[0].hypot(centre[1]) > 1e-3));
+            for (point, &label) in embeddings.chunks_exact(2).zip(fitted.labels()) {
+                let cosine = |centre: &[f64; 2]| {
+                    let norm = centre[0].hypot(centre[1]);
+                    (centre[0] * unit(point)[0] + centre[1] * unit(point)[1]) / norm
+                };
+                let best = centres.iter().map(cosine).fold(-1.0, f64::max);
+                let own = cosine(&centres[label as usize]);
+                prop_assert!(fitted.size(label) == 1 || own >= best - 1e-4, "{own} {best}");
+            }
         }
     }
 }
