@@ -58,5 +58,5 @@ pub use serving::Serving;
 pub use steps::{PREFILL_CHUNK, Steps};
 pub use sweep::{LruPoints, Sweep, SweepReport, sweep};
 pub use timeline::{Compute, CopyOrder, Spent, TimeModel, Timeline, Times, Wait};
-pub use training::{Shuffle, Split};
+pub use training::{Shuffle, Split, uses};
 pub use verify_live::{LiveError, LiveReport, LiveRow, LiveSpent, PrefetchEffect, verify_live};

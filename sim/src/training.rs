@@ -58,7 +58,8 @@ impl Split {
 }
 
 /// How often each dense key is chosen by the tokens of `phase` (`None`: all).
-pub(crate) fn uses(trace: &Trace, phase: Option<Phase>) -> Arc<[u64]> {
+#[must_use]
+pub fn uses(trace: &Trace, phase: Option<Phase>) -> Arc<[u64]> {
     let shape = trace.shape();
     let mut uses = vec![0; shape.total_experts() as usize];
     for row in (0..trace.tokens()).filter(|&row| phase.is_none_or(|only| only == trace.phase(row)))

@@ -1,0 +1,31 @@
+//! Experiments over a trace: several ways to run a cache, tested on sequences that nothing was
+//! trained on, compared with LRU sequence by sequence, with intervals and a verdict.
+//!
+//! A crate of its own beside the replay core, which compiles every policy and takes minutes to
+//! build.
+
+mod arm;
+mod bootstrap;
+mod break_even;
+mod error;
+mod folds;
+mod plan;
+mod prefetch;
+mod report;
+mod run;
+mod semantic;
+mod tally;
+mod verdict;
+
+pub use arm::{Arm, Role};
+pub use bootstrap::{Interval, Resamples};
+pub use break_even::BreakEven;
+pub use error::ExperimentError;
+pub use folds::{Fold, Folds, Parts};
+pub use plan::{Plan, PlanSummary};
+pub use prefetch::{PredictionCost, PrefetchReport, PredictorRow, prediction_costs, prefetch};
+pub use report::{ArmLink, ArmRow, Block, LeftOut};
+pub use run::Outcome;
+pub use semantic::{SemanticReport, semantic};
+pub use tally::Tally;
+pub use verdict::Verdict;
