@@ -1,5 +1,6 @@
 //! The flags and their help.
 
+mod experiment;
 mod serving;
 mod timing;
 
@@ -12,6 +13,7 @@ use hotset::sim::{PREFILL_CHUNK, PhaseChoice, Scope, Semantics, Shuffle};
 use crate::output::OutputArgs;
 use crate::parse;
 
+pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
 pub use timing::{FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, VerifyLiveArgs};
 
@@ -41,6 +43,9 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Replay one setting in full: layers, percentiles of times, what ran when
     Replay(InFullArgs),
+    /// Run an experiment: many ways to run the cache, intervals, a verdict
+    #[command(subcommand)]
+    Experiment(ExperimentCommand),
     /// Check predicted times against live runs; exit code 1 where they are off
     VerifyLive(VerifyLiveArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use hotset::conform::LogError;
 use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
+use hotset::experiments::ExperimentError;
 use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
 use hotset::reports::RenderError;
 use hotset::sim::{LiveError, SimError};
@@ -29,6 +30,9 @@ pub enum Fault {
     /// Settings that cannot be replayed.
     #[error("{}", simulation(.0))]
     Simulation(#[from] SimError),
+    /// An experiment that cannot be run.
+    #[error("{}", experiment(.0))]
+    Experiment(#[from] ExperimentError),
     /// A policy's name or parameters.
     #[error("{}", policy(.0))]
     Policy(#[from] PolicyError),
@@ -102,6 +106,14 @@ impl Fault {
 fn simulation(error: &SimError) -> String {
     match error {
         SimError::Policy(error) => policy(error),
+        other => other.to_string(),
+    }
+}
+
+fn experiment(error: &ExperimentError) -> String {
+    match error {
+        ExperimentError::Sim(error) => simulation(error),
+        ExperimentError::Policy(error) => policy(error),
         other => other.to_string(),
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! The library is a facade. [`policies`] is what an engine links: [`policies::ExpertCache`] and
 //! the policies behind it. [`traces`] reads and writes recorded routing, [`cost_models`] knows
-//! links and formats, [`sim`] replays, [`reports`] renders; [`conform`] compares an engine's own
+//! links and formats, [`sim`] replays, [`experiments`] compares ways to
+//! predict and to evict, [`reports`] renders; [`conform`] compares an engine's own
 //! decisions with a policy's.
 
 pub mod conform;
 pub mod scenario;
 
 pub use hotset_cost_models as cost_models;
+pub use hotset_experiments as experiments;
 pub use hotset_policies as policies;
 pub use hotset_reports as reports;
 pub use hotset_sim as sim;

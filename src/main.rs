@@ -29,6 +29,7 @@ fn run(cli: Cli) -> Result<Verdict, Fault> {
         Command::Compare(args) => commands::compare::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Experiment(command) => commands::experiment::run(&command),
         Command::VerifyLive(args) => commands::verify_live::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Trace(TraceCommand::Import(args)) => commands::trace::import(&args),

@@ -127,6 +127,14 @@ pub fn training_share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `25%` as 0.25: a share, 0% and 100% with it.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.trim().strip_suffix('%').map(str::parse::<f64>) {
+        Some(Ok(percent)) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("give a share from 0% to 100%".to_owned()),
+    }
+}
+
 /// Links by name, of `machine` or built in; others as TOML files, a machine's giving all its links.
 pub fn links(texts: &[String], machine: Option<&MachineProfile>) -> Result<Vec<Link>, Fault> {
     let mut links = Vec::new();

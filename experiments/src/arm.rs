@@ -56,7 +56,8 @@ impl Arm {
     /// What it is there for.
     #[must_use]
     pub fn role(&self) -> Role {
-        let oracle = matches!(&self.prefetch, Prefetch::By(f) if matches!(f.source, Source::Oracle(_)));
+        let oracle =
+            matches!(&self.prefetch, Prefetch::By(f) if matches!(f.source, Source::Oracle(_)));
         let popularity = matches!(
             &self.prefetch,
             Prefetch::By(f) if matches!(f.source, Source::Learned(PredictorSpec::Popularity(_)))
@@ -81,7 +82,9 @@ impl FromStr for Arm {
         let (policy, prefetch) = text.split_once('/').unwrap_or((text, "none"));
         Ok(Self {
             name: text.to_owned(),
-            policy: policy.parse().map_err(|e: hotset_policies::PolicyError| wrong(e.to_string()))?,
+            policy: policy
+                .parse()
+                .map_err(|e: hotset_policies::PolicyError| wrong(e.to_string()))?,
             prefetch: prefetch.parse().map_err(|e: hotset_sim::SimError| wrong(e.to_string()))?,
         })
     }

@@ -8,7 +8,9 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ExperimentError {
     /// An arm that is not `POLICY` or `POLICY/PREFETCH`.
-    #[error("arm '{text}' is not POLICY or POLICY/PREFETCH, as in lru/cross-layer:width=8: {reason}")]
+    #[error(
+        "arm '{text}' is not POLICY or POLICY/PREFETCH, as in lru/cross-layer:width=8: {reason}"
+    )]
     Arm {
         /// What was given.
         text: String,
@@ -24,7 +26,9 @@ pub enum ExperimentError {
         sequences: usize,
     },
     /// Experts of unknown size have no time.
-    #[error("an experiment charges for bytes, and the size of an expert is not recorded: give --expert-size")]
+    #[error(
+        "an experiment charges for bytes, and the size of an expert is not recorded: give --expert-size"
+    )]
     ExpertSizeUnknown,
     /// No link to charge over.
     #[error("an experiment needs at least one link")]

@@ -42,7 +42,11 @@ impl Folds {
     /// # Errors
     /// A number of folds or a share that leaves a part without a sequence; a workload that cannot
     /// be arranged.
-    pub fn of(trace: &Trace, parts: Parts, workload: Option<&Workload>) -> Result<Self, ExperimentError> {
+    pub fn of(
+        trace: &Trace,
+        parts: Parts,
+        workload: Option<&Workload>,
+    ) -> Result<Self, ExperimentError> {
         let sequences = trace.sequences().len();
         let tested: Vec<std::ops::Range<usize>> = match parts {
             Parts::Folds(folds) if (2..=sequences).contains(&folds) => (0..folds)
@@ -61,7 +65,8 @@ impl Folds {
             trace.select_sequences(indices).map_err(|e| ExperimentError::Cut(e.to_string()))
         };
         let fold = |range: std::ops::Range<usize>| {
-            let others: Vec<usize> = (0..sequences).filter(|index| !range.contains(index)).collect();
+            let others: Vec<usize> =
+                (0..sequences).filter(|index| !range.contains(index)).collect();
             let part = cut(&range.clone().collect::<Vec<_>>())?;
             let told = |error: hotset_traces::Error| ExperimentError::Workload(error.to_string());
             let order = workload.map(|workload| workload.order(&part)).transpose().map_err(told)?;

@@ -23,7 +23,7 @@ pub use break_even::BreakEven;
 pub use error::ExperimentError;
 pub use folds::{Fold, Folds, Parts};
 pub use plan::{Plan, PlanSummary};
-pub use prefetch::{PredictionCost, PrefetchReport, PredictorRow, prediction_costs, prefetch};
+pub use prefetch::{PredictionCost, PredictorRow, PrefetchReport, prediction_costs, prefetch};
 pub use report::{ArmLink, ArmRow, Block, LeftOut};
 pub use run::Outcome;
 pub use semantic::{SemanticReport, semantic};

@@ -175,7 +175,8 @@ fn link_row(
         prefetch_hidden_ms_per_token: ms(sums.prefetch_hidden),
         perfect_ms_per_token: ms(sums.perfect),
         timeline_change_ms: change,
-        timeline_change: draws.interval(|drawn| wall(figures.arm, drawn) / wall(figures.lru, drawn) - 1.0),
+        timeline_change: draws
+            .interval(|drawn| wall(figures.arm, drawn) / wall(figures.lru, drawn) - 1.0),
         point_worth_ms: worth / 100.0 / 1e9,
         point_saved_ms: (points.abs() > 1e-9).then(|| -change.estimate / points),
         late_share: (counts.prefetches_used > 0)

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hotset_policies::{Need, PolicySpec};
 use hotset_sim::{
-    Bucket, Futures, Misses, Prefetch, Prefill, Prices, Semantics, Setting, Spent, Steps,
-    Timeline, Window, replay_timed, trained, trained_guide,
+    Bucket, Futures, Misses, Prefetch, Prefill, Prices, Semantics, Setting, Spent, Steps, Timeline,
+    Window, replay_timed, trained, trained_guide,
 };
 use hotset_traces::{Phase, Shape, Trace};
 
@@ -112,11 +112,12 @@ fn run_fold(
 ) -> Result<(), ExperimentError> {
     let phase = Some(Phase::Decode);
     let (trace, steps) = (&fold.tested, steps(&fold.tested));
-    let futures = Futures::new(trace, &steps, Semantics::Event, phase).with_prefill(Prefill::OnDemand);
-    let timelines = plan.links.iter().map(|link| Timeline::new(shape, link, &plan.time).with_steps());
+    let futures =
+        Futures::new(trace, &steps, Semantics::Event, phase).with_prefill(Prefill::OnDemand);
+    let timelines =
+        plan.links.iter().map(|link| Timeline::new(shape, link, &plan.time).with_steps());
     let setting = setting(plan, shape, &fold.training, arm)?;
-    let (counts, timelines) =
-        replay_timed(trace, &steps, &futures, &setting, timelines.collect())?;
+    let (counts, timelines) = replay_timed(trace, &steps, &futures, &setting, timelines.collect())?;
     let times: Vec<_> = timelines.into_iter().map(|timeline| timeline.finish().0).collect();
     for (origin, tally) in fold.origins.iter().zip(by_sequence(trace, &steps, &times)) {
         outcome.tallies[*origin].add(&tally);

@@ -72,7 +72,7 @@ pub fn semantic(
     progress: &impl Progress,
 ) -> Result<SemanticReport, ExperimentError> {
     let shape = plan.shape(trace)?;
-    let (arms, left_out) = arms(trace, plan, &shape, default_arms(trace.embeddings().is_some()))?;
+    let (arms, left_out) = arms(trace, plan, default_arms(trace.embeddings().is_some()))?;
     let workloads: Vec<Option<Workload>> = match repetitions {
         [] => vec![plan.workload],
         shares => shares
@@ -101,7 +101,6 @@ pub fn semantic(
 pub(crate) fn arms(
     trace: &Trace,
     plan: &Plan,
-    shape: &Shape,
     defaults: Vec<&str>,
 ) -> Result<(Vec<Arm>, Vec<LeftOut>), ExperimentError> {
     if !plan.arms.is_empty() {
@@ -110,7 +109,7 @@ pub(crate) fn arms(
     let (mut able, mut left_out) = (Vec::new(), Vec::new());
     for text in defaults {
         let arm: Arm = text.parse()?;
-        match hotset_sim::check_needs(trace, shape, &arm.policy, &arm.prefetch) {
+        match hotset_sim::check_needs(trace, &arm.policy, &arm.prefetch) {
             Ok(()) => able.push(arm),
             Err(lacks @ (SimError::MissingColumn { .. } | SimError::Lookahead { .. })) => {
                 left_out.push(LeftOut { arm: arm.name, reason: lacks.to_string() });

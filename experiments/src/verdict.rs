@@ -107,10 +107,17 @@ pub(crate) fn over_links(rows: &[ArmRow]) -> Vec<Verdict> {
         let mut because = String::new();
         for row in &misled {
             let change = &row.links[index].timeline_change;
-            let _ = write!(because, "{} {} and {} ms a token; ", row.arm, points(&row.hit_points), percent(change));
+            let _ = write!(
+                because,
+                "{} {} and {} ms a token; ",
+                row.arm,
+                points(&row.hit_points),
+                percent(change)
+            );
         }
         if misled.is_empty() {
-            let _ = write!(because, "none of {} arms that hit more often is slower", more_hits.count());
+            let _ =
+                write!(because, "none of {} arms that hit more often is slower", more_hits.count());
         }
         verdicts.push(Verdict {
             question: format!("does hit rate mislead over {}?", link.link),

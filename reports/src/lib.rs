@@ -5,6 +5,7 @@
 
 mod compare;
 mod csv_export;
+mod experiment;
 mod live;
 mod markdown;
 mod replay;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 pub use compare::comparison;
+pub use experiment::{prefetch, semantic};
 pub use live::live;
 pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};

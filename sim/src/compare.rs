@@ -377,14 +377,15 @@ fn is_lru(policy: &PolicySpec) -> bool {
 /// # Errors
 /// [`SimError::MissingColumn`].
 pub fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError> {
-    if policy.guide().is_some_and(|guide| guide.needs_embeddings()) && trace.embeddings().is_none()
-    {
-        return Err(SimError::missing_column(trace, "policy", policy.info().name, "embeddings"));
-    }
-    if policy.info().needs != Need::Weights || trace.weights().is_some() {
+    let guided = policy.guide().is_some_and(|guide| guide.needs_embeddings());
+    let column = if guided && trace.embeddings().is_none() {
+        "embeddings"
+    } else if policy.info().needs == Need::Weights && trace.weights().is_none() {
+        "weights"
+    } else {
         return Ok(());
-    }
-    Err(SimError::missing_column(trace, "policy", policy.info().name, "weights"))
+    };
+    Err(SimError::missing_column(trace, "policy", policy.info().name, column))
 }
 
 /// What a replay gave: counts, and the times over each link where there are timelines.

@@ -8,8 +8,9 @@ use crate::parse;
 /// What the engine does beside evicting.
 #[derive(Debug, Args)]
 pub struct ServingArgs {
-    /// Who is fetched before it is asked for: none, or the recorded predictions,
-    /// ahead[:lookahead=1,width=0]
+    /// Who says what to fetch before it is asked for: none, ahead (recorded predictions),
+    /// cross-layer, ... (see 'hotset policies'); control follows as in
+    /// ahead:lookahead=1,width=4,threshold=0.5,budget=16,cancel=true
     #[arg(long, help_heading = "Serving", value_name = "NAME", default_value = "none")]
     pub prefetch: Prefetch,
     /// What becomes of misses

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod conform;
+pub mod experiment;
 pub mod link;
 mod link_fit;
 pub mod policies;

@@ -1,7 +1,7 @@
 //! What the flags of `compare`, `sweep` and `replay` ask for.
 
 use hotset::cost_models::{Link, MachineProfile};
-use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, SimError, TimeModel};
+use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, TimeModel};
 use hotset::traces::Trace;
 
 use crate::cli::{ArrivalName, MissName, ReplayArgs, ServingArgs, TimeArgs};
@@ -33,7 +33,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
             composition: composition(&args.serving, args.chunk, args.seed),
             schedule: args.serving.schedule.clone(),
         },
-        time: time(&args.time, machine.as_ref())?,
+        time: time(&args.time, machine.as_ref(), args.time.dense_bytes)?,
         links,
         timelines: !args.no_timeline,
         shuffle: args.shuffle.map(Into::into),
@@ -43,10 +43,10 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
 }
 
 /// Runs `work` on this many threads, or on all cores.
-pub fn with_threads<T: Send>(
+pub fn with_threads<T: Send, E: Send>(
     threads: Option<usize>,
-    work: impl FnOnce() -> Result<T, SimError> + Send,
-) -> Result<Result<T, SimError>, Fault> {
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> Result<Result<T, E>, Fault> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.unwrap_or(0))
         .build()
@@ -95,11 +95,15 @@ fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition>
     args.concurrency.map(composed)
 }
 
-fn time(args: &TimeArgs, machine: Option<&MachineProfile>) -> Result<TimeModel, Fault> {
+/// What takes how long; `dense_bytes` are read for each layer where a machine's memory prices kernels.
+pub fn time(
+    args: &TimeArgs,
+    machine: Option<&MachineProfile>,
+    dense_bytes: Option<u64>,
+) -> Result<TimeModel, Fault> {
     let compute = match (machine, args.compute_ms) {
         (Some(machine), _) => {
-            let dense_bytes = args.dense_bytes.unwrap_or(0);
-            Compute::of_machine(machine, dense_bytes).ok_or_else(|| {
+            Compute::of_machine(machine, dense_bytes.unwrap_or(0)).ok_or_else(|| {
                 Fault::Usage(format!(
                     "the memory of machine '{}' was not measured, so its kernels cannot be \
                      priced: give --compute-ms",

@@ -12,6 +12,7 @@ mod recorded;
 mod score;
 mod spec;
 
+use hotset_policies::PolicySpec;
 use hotset_policies::predict::{
     AnyPredictor, Guess, Horizon, Layers, Opening, Predictor, PredictorNeed, Token,
 };
@@ -52,6 +53,23 @@ pub fn trained(
     let mut predictor = spec.build(&layers(trace), forecast.horizon());
     feed::train(&mut predictor, trace, steps, phase, reads);
     Ok(Some(predictor))
+}
+
+/// Refuses a policy or a prefetcher whose columns the trace lacks, saying who gives them.
+///
+/// # Errors
+/// [`SimError::MissingColumn`], [`SimError::Lookahead`].
+pub fn check_needs(
+    trace: &Trace,
+    policy: &PolicySpec,
+    prefetch: &Prefetch,
+) -> Result<(), SimError> {
+    crate::check_columns(trace, policy)?;
+    let Prefetch::By(forecast) = prefetch else { return Ok(()) };
+    if forecast.source == Source::Recorded {
+        Recorded::of(trace, forecast)?;
+    }
+    needs(forecast, trace).map(|_| ())
 }
 
 /// What the predictor reads of a trace beside the routes.

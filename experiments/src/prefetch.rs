@@ -1,0 +1,263 @@
+//! The experiment `prefetch`: what each predictor knows, what it moves, what that costs over each
+//! link, and how good it would have to be.
+
+use std::time::Instant;
+
+use hotset_sim::{Forecast, Prefetch, Progress, Quality, SimError, TraceSummary, score, trained};
+use hotset_traces::{Phase, Trace};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::break_even::{BreakEven, break_even};
+use crate::run::steps;
+use crate::semantic::{arms, block};
+use crate::verdict::{self, Verdict};
+use crate::{Arm, ArmRow, Block, ExperimentError, Folds, LeftOut, Plan, PlanSummary};
+
+/// Halvings of the search for the break-even: precision to within 1%.
+const HALVINGS: u32 = 7;
+
+/// Results of the experiment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PrefetchReport {
+    /// `hotset/1`.
+    pub schema: &'static str,
+    /// `prefetch`.
+    pub experiment: &'static str,
+    /// The trace.
+    pub trace: TraceSummary,
+    /// The flags.
+    pub settings: PlanSummary,
+    /// What each predictor knows, by distance.
+    pub predictors: Vec<PredictorRow>,
+    /// What each does to the cache, and what that costs.
+    pub block: Block,
+    /// How good a predictor must be, on each link.
+    pub break_even: Vec<BreakEven>,
+    /// Arms that this trace cannot run.
+    pub left_out: Vec<LeftOut>,
+    /// What follows from the intervals.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What a predictor knows at one distance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PredictorRow {
+    /// The arm.
+    pub arm: String,
+    /// Counts.
+    #[serde(flatten)]
+    pub quality: Quality,
+    /// right / guesses.
+    pub precision: Option<f64>,
+    /// right / wanted.
+    pub recall: Option<f64>,
+}
+
+/// How long a predictor takes to learn and to guess.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PredictionCost {
+    /// The arm.
+    pub arm: String,
+    /// Layers of tokens that were learnt from and predicted.
+    pub events: u64,
+    /// Nanoseconds an event, reading the trace included.
+    pub ns_per_event: f64,
+}
+
+/// The arms that are compared where none are named: every predictor one layer ahead, and those
+/// that were recorded or are learnt further ahead too.
+fn default_arms(lookaheads: usize) -> Vec<&'static str> {
+    let mut arms = vec!["lru/ahead"];
+    if lookaheads > 1 {
+        arms.push("lru/ahead:lookahead=2");
+    }
+    arms.extend([
+        "lru/cross-layer",
+        "lru/cross-layer:lookahead=2",
+        "lru/cross-layer:order=2",
+        "lru/linear",
+        "lru/previous-token",
+        "lru/activation-map",
+        "lru/expert-map",
+        "lru/semantic",
+        "lru/popularity",
+        "lru/oracle",
+    ]);
+    arms
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A plan that cannot be run; an arm that was named and that the trace cannot run.
+pub fn prefetch(
+    trace: &Trace,
+    plan: &Plan,
+    progress: &impl Progress,
+) -> Result<PrefetchReport, ExperimentError> {
+    let shape = plan.shape(trace)?;
+    let lookaheads = trace.predictions().map_or(0, |recorded| recorded.lookaheads);
+    let (arms, left_out) = arms(trace, plan, default_arms(lookaheads))?;
+    let widths = widths(&arms, &shape);
+    progress.begin((2 * arms.len() + plan.links.len() * widths.len()) as u64);
+    let ran = block(trace, plan, &shape, plan.workload, &arms, progress)?;
+    let folds = Folds::of(trace, plan.parts, plan.workload.as_ref())?;
+    let predictors: Vec<Vec<PredictorRow>> = arms
+        .par_iter()
+        .map(|arm| {
+            let rows = quality(arm, &folds)?;
+            progress.advance();
+            Ok(rows)
+        })
+        .collect::<Result<_, ExperimentError>>()?;
+    let each: Vec<_> =
+        plan.links.iter().flat_map(|link| widths.iter().map(move |&width| (link, width))).collect();
+    let break_even: Vec<BreakEven> = each
+        .into_par_iter()
+        .map(|(link, width)| {
+            if progress.cancelled() {
+                return Err(SimError::Interrupted.into());
+            }
+            let found = break_even(plan, (trace, &shape, &folds), link, width, HALVINGS)?;
+            progress.advance();
+            Ok(found)
+        })
+        .collect::<Result<_, ExperimentError>>()?;
+    let mut verdicts = pays(&ran.block.rows, &break_even);
+    verdicts.extend(verdict::over_links(&ran.block.rows));
+    Ok(PrefetchReport {
+        schema: hotset_sim::SCHEMA,
+        experiment: "prefetch",
+        trace: TraceSummary::of(trace),
+        settings: plan.summary(&shape)?,
+        predictors: predictors.into_iter().flatten().collect(),
+        block: ran.block,
+        break_even,
+        left_out,
+        verdicts,
+    })
+}
+
+/// The widths that the arms prefetch with, ascending: each has a break-even of its own.
+fn widths(arms: &[Arm], shape: &hotset_traces::Shape) -> Vec<u32> {
+    let top_k = shape.layers().iter().map(|layer| layer.top_k).min().unwrap_or(1);
+    let width = |arm: &Arm| match &arm.prefetch {
+        Prefetch::By(forecast) if forecast.control.width > 0 => Some(forecast.control.width),
+        Prefetch::By(_) => Some(top_k),
+        Prefetch::None => None,
+    };
+    let mut widths: Vec<u32> = arms.iter().filter_map(width).collect();
+    widths.sort_unstable();
+    widths.dedup();
+    widths
+}
+
+/// Precision and recall over all folds, by distance.
+fn quality(arm: &Arm, folds: &Folds) -> Result<Vec<PredictorRow>, ExperimentError> {
+    let Prefetch::By(forecast) = &arm.prefetch else { return Ok(Vec::new()) };
+    let mut sums: Vec<Quality> = Vec::new();
+    for fold in &folds.folds {
+        for (index, more) in judged(forecast, fold)?.into_iter().enumerate() {
+            match sums.get_mut(index) {
+                None => sums.push(more),
+                Some(sum) => {
+                    sum.events += more.events;
+                    sum.guesses += more.guesses;
+                    sum.right += more.right;
+                    sum.wanted += more.wanted;
+                }
+            }
+        }
+    }
+    let row = |quality: Quality| PredictorRow {
+        arm: arm.name.clone(),
+        precision: quality.precision(),
+        recall: quality.recall(),
+        quality,
+    };
+    Ok(sums.into_iter().map(row).collect())
+}
+
+/// A predictor trained on a fold's training part and asked over its tested part.
+fn judged(forecast: &Forecast, fold: &crate::Fold) -> Result<Vec<Quality>, ExperimentError> {
+    let phase = Some(Phase::Decode);
+    let predictor = trained(forecast, &fold.training, &steps(&fold.training), phase)?;
+    Ok(score(&fold.tested, &steps(&fold.tested), phase, forecast, predictor.as_ref())?)
+}
+
+/// Times each predictor over the first fold, one after another on one thread. The result depends
+/// on the machine and on what else it does.
+///
+/// # Errors
+/// Those of [`prefetch`].
+pub fn prediction_costs(
+    trace: &Trace,
+    plan: &Plan,
+) -> Result<Vec<PredictionCost>, ExperimentError> {
+    let lookaheads = trace.predictions().map_or(0, |recorded| recorded.lookaheads);
+    let (arms, _) = arms(trace, plan, default_arms(lookaheads))?;
+    let folds = Folds::of(trace, plan.parts, plan.workload.as_ref())?;
+    let mut costs = Vec::new();
+    for arm in &arms {
+        let (Prefetch::By(forecast), Some(fold)) = (&arm.prefetch, folds.folds.first()) else {
+            continue;
+        };
+        // Where it is trained it has learnt; what is timed goes on learning as it guesses.
+        let phase = Some(Phase::Decode);
+        let predictor = trained(forecast, &fold.training, &steps(&fold.training), phase)?;
+        let steps = steps(&fold.tested);
+        let begun = Instant::now();
+        let scored = score(&fold.tested, &steps, phase, forecast, predictor.as_ref())?;
+        let events = scored.iter().map(|quality| quality.events).sum::<u64>();
+        let ns = begun.elapsed().as_nanos() as f64;
+        costs.push(PredictionCost {
+            arm: arm.name.clone(),
+            events,
+            ns_per_event: ns / events.max(1) as f64,
+        });
+    }
+    Ok(costs)
+}
+
+/// Whether each predictor pays over each link, beside what the break-even says of its precision.
+fn pays(rows: &[ArmRow], break_even: &[BreakEven]) -> Vec<Verdict> {
+    let predictors = rows.iter().filter(|row| row.arm != "lru" && row.prefetches > 0);
+    let mut verdicts = Vec::new();
+    for row in predictors {
+        for link in &row.links {
+            let saved = crate::Interval {
+                estimate: -link.timeline_change_ms.estimate,
+                low: -link.timeline_change_ms.high,
+                high: -link.timeline_change_ms.low,
+            };
+            let precision = row.prefetches_used as f64 / row.prefetches as f64;
+            let needed = break_even.iter().find(|needed| needed.link == link.link);
+            let needed = match needed {
+                Some(BreakEven { replayed: Some(needed), .. }) => {
+                    format!(
+                        "; {:.0}% of its copies are used, {:.0}% break even",
+                        precision * 100.0,
+                        needed * 100.0
+                    )
+                }
+                Some(BreakEven { always: Some(true), .. }) => {
+                    "; any precision pays here".to_owned()
+                }
+                Some(BreakEven { always: Some(false), .. }) => {
+                    "; no precision pays here".to_owned()
+                }
+                _ => String::new(),
+            };
+            verdicts.push(Verdict {
+                question: format!("does {} pay over {}?", row.arm, link.link),
+                answer: verdict::answer(&saved),
+                because: format!(
+                    "saves {:+.3} ms a token [{:+.3}, {:+.3}]{needed}",
+                    saved.estimate, saved.low, saved.high
+                ),
+            });
+        }
+    }
+    verdicts
+}

@@ -1,0 +1,82 @@
+//! `hotset experiment semantic` and `hotset experiment prefetch`.
+
+use hotset::experiments::{Arm, Parts, Plan, prediction_costs};
+use hotset::traces::{Trace, Workload};
+
+use super::request::{time, with_threads};
+use crate::cli::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
+use crate::fault::{Fault, Verdict};
+use crate::progress::Bar;
+use crate::{commands, output, parse};
+
+/// The machine and the bytes of attention and router a layer that compute is priced by where
+/// nothing else is said: those of the live runs.
+const MACHINE: &str = "h200";
+const DENSE_BYTES: u64 = 20 << 20;
+
+/// Runs an experiment.
+pub fn run(command: &ExperimentCommand) -> Result<Verdict, Fault> {
+    match command {
+        ExperimentCommand::Semantic(args) => semantic(args),
+        ExperimentCommand::Prefetch(args) => prefetch(args),
+    }
+}
+
+fn semantic(args: &SemanticArgs) -> Result<Verdict, Fault> {
+    let trace = commands::open(args.experiment.trace.as_deref())?;
+    let plan = plan(&args.experiment, None)?;
+    let work = || hotset::experiments::semantic(&trace, &plan, &args.repeat, &Bar::new());
+    let report = with_threads(args.experiment.threads, work)??;
+    output::give(&hotset::reports::semantic(&report)?, &args.experiment.output)?;
+    Ok(Verdict::Passed)
+}
+
+fn prefetch(args: &PrefetchArgs) -> Result<Verdict, Fault> {
+    let trace = commands::open(args.experiment.trace.as_deref())?;
+    let plan = plan(&args.experiment, args.repeat)?;
+    let work = || hotset::experiments::prefetch(&trace, &plan, &Bar::new());
+    let report = with_threads(args.experiment.threads, work)??;
+    if args.time_predictors {
+        tell_costs(&trace, &plan)?;
+    }
+    output::give(&hotset::reports::prefetch(&report)?, &args.experiment.output)?;
+    Ok(Verdict::Passed)
+}
+
+/// To standard error, for it is another figure every time.
+fn tell_costs(trace: &Trace, plan: &Plan) -> Result<(), Fault> {
+    eprintln!("learning and guessing, one layer of one token, trace reading included:");
+    for cost in prediction_costs(trace, plan)? {
+        eprintln!("{:>12.0} ns  {}", cost.ns_per_event, cost.arm);
+    }
+    Ok(())
+}
+
+fn plan(args: &ExperimentArgs, repetition: Option<f64>) -> Result<Plan, Fault> {
+    let unsaid = args.time.machine.is_none() && args.time.compute_ms.is_none();
+    let machine = args.time.machine.as_deref().or(unsaid.then_some(MACHINE));
+    let machine = machine.map(parse::machine).transpose()?;
+    let dense_bytes = args.time.dense_bytes.or(unsaid.then_some(DENSE_BYTES));
+    let arms: Vec<Arm> = args.arm.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+    let capacity = (args.capacity.clone(), args.capacity.parse()?);
+    let asked = repetition.is_some() || args.drift.is_some() || args.users.is_some();
+    let workload = Workload {
+        repetition: repetition.unwrap_or(0.0),
+        drift: args.drift.unwrap_or(0.0),
+        users: args.users.unwrap_or(1),
+        sequences: None,
+        seed: args.seed,
+    };
+    Ok(Plan {
+        capacity,
+        scope: args.scope.into(),
+        links: parse::links(&args.link, machine.as_ref())?,
+        time: time(&args.time, machine.as_ref(), dense_bytes)?,
+        expert_bytes: args.expert_size,
+        parts: args.train.map_or(Parts::Folds(args.folds.into()), Parts::Train),
+        workload: asked.then_some(workload),
+        resamples: args.resamples,
+        seed: args.seed,
+        arms,
+    })
+}
