@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    CrossLayer, CrossLayerConfig, Guess, Horizon, Layers, Opening, Popularity, Predictor,
-    PreviousToken, Token,
+    ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, Guess, Horizon, Layers,
+    Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken, Token,
 };
 use crate::{Config, NoConfig, Parameter, params};
 
@@ -137,6 +137,8 @@ predictors! {
     CrossLayer: cross_layer(CrossLayerConfig),
     PreviousToken: previous_token(NoConfig),
     Popularity: popularity(NoConfig),
+    ActivationMap: activation_map(ActivationMapConfig),
+    Linear: linear(LinearConfig),
 }
 
 fn config<C: Config>(parameters: &str) -> Result<C, String> {
