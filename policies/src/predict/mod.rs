@@ -7,6 +7,7 @@
 mod activation_map;
 mod best;
 mod cross_layer;
+mod expert_map;
 mod layers;
 mod linear;
 mod popularity;
@@ -18,6 +19,7 @@ mod testing;
 pub use activation_map::{ActivationMap, ActivationMapConfig};
 pub use best::best;
 pub use cross_layer::{CrossLayer, CrossLayerConfig, Order};
+pub use expert_map::{ExpertMap, ExpertMapConfig, MapOf};
 pub use layers::{Horizon, Layers, Token};
 pub use linear::{Linear, LinearConfig, LinearKind};
 pub use popularity::Popularity;

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::{
-    ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, Guess, Horizon, Layers,
-    Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken, Token,
+    ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, ExpertMap, ExpertMapConfig,
+    Guess, Horizon, Layers, Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken,
+    Token,
 };
 use crate::{Config, NoConfig, Parameter, params};
 
@@ -138,6 +139,7 @@ predictors! {
     PreviousToken: previous_token(NoConfig),
     Popularity: popularity(NoConfig),
     ActivationMap: activation_map(ActivationMapConfig),
+    ExpertMap: expert_map(ExpertMapConfig),
     Linear: linear(LinearConfig),
 }
 
