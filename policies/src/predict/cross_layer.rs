@@ -35,6 +35,17 @@ pub enum Order {
     Two,
 }
 
+impl Order {
+    /// The first of the layers that are looked at from `layer`.
+    #[inline]
+    pub(super) fn first(self, layer: usize) -> usize {
+        match self {
+            Self::One => layer,
+            Self::Two => layer.saturating_sub(1),
+        }
+    }
+}
+
 impl TryFrom<u32> for Order {
     type Error = String;
     fn try_from(order: u32) -> Result<Self, String> {
@@ -178,8 +189,7 @@ impl Predictor for CrossLayer {
         self.scores.clear();
         self.scores.resize(experts, 0.0);
         let mut summed = 0;
-        let first = if self.order == Order::Two { layer.saturating_sub(1) } else { layer };
-        for earlier in (first..=layer).rev() {
+        for earlier in (self.order.first(layer)..=layer).rev() {
             let table = &self.tables[target - earlier - self.horizon.nearest][earlier];
             for &from in token.experts(earlier) {
                 summed += 1;

@@ -4,18 +4,26 @@
 //! and is asked for the experts of a layer further on. It knows nothing of the cache: what becomes
 //! of its guesses is [`ExpertCache::prefetch`](crate::ExpertCache::prefetch)'s business.
 
+mod activation_map;
 mod best;
 mod cross_layer;
+mod expert_map;
 mod layers;
+mod linear;
 mod popularity;
 mod previous_token;
 mod rank_record;
 mod registry;
 mod semantic;
+#[cfg(test)]
+mod testing;
 
+pub use activation_map::{ActivationMap, ActivationMapConfig};
 pub use best::best;
 pub use cross_layer::{CrossLayer, CrossLayerConfig, Order};
+pub use expert_map::{ExpertMap, ExpertMapConfig, MapOf};
 pub use layers::{Horizon, Layers, Token};
+pub use linear::{Linear, LinearConfig, LinearKind};
 pub use popularity::Popularity;
 pub use previous_token::PreviousToken;
 pub use rank_record::RankRecord;

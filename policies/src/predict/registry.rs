@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::{
-    CrossLayer, CrossLayerConfig, Guess, Horizon, Layers, Opening, Popularity, Predictor,
-    PreviousToken, Semantic, SemanticConfig, Token,
+    ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, ExpertMap, ExpertMapConfig,
+    Guess, Horizon, Layers, Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken,
+    Semantic, SemanticConfig, Token,
 };
 use crate::semantic::GuideConfig;
 use crate::{Config, NoConfig, Parameter, params};
@@ -141,6 +142,9 @@ predictors! {
     PreviousToken: previous_token(NoConfig),
     Popularity: popularity(NoConfig),
     Semantic: semantic(SemanticConfig),
+    ActivationMap: activation_map(ActivationMapConfig),
+    ExpertMap: expert_map(ExpertMapConfig),
+    Linear: linear(LinearConfig),
 }
 
 impl PredictorSpec {
