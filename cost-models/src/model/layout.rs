@@ -225,3 +225,75 @@ fn v4_pages(attention: &CompressedAttention, context: u64) -> (u64, u64) {
     };
     (pages.saturating_mul(page), window + state)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VLLM: EngineLayout = EngineLayout::Vllm { block: 16, in_flight: 2048, state_slots: 1 };
+    const LLAMA: EngineLayout = EngineLayout::LlamaCpp { micro_batch: 512 };
+
+    fn model(name: &str) -> Model {
+        Model::builtin(name).unwrap()
+    }
+
+    #[test]
+    fn rows_of_latents_are_the_published_ones() {
+        let rows =
+            [LatentRow::Fp8DsMla, LatentRow::Fp8V4, LatentRow::Fp8V41, LatentRow::Nvfp4DsMla];
+        assert_eq!(rows.map(LatentRow::bytes), [656, 584, 528, 352]);
+    }
+
+    #[test]
+    fn sparse_latents_in_fp8_are_not_half() {
+        let tokens = |name, format| model(name).kv_in(VLLM, 1024, 1, format, 1).tokens;
+        assert_eq!(tokens("DeepSeek-V3.2", KvFormat::Fp8), 61 * 1024 * (656 + 132));
+        assert_eq!(tokens("DeepSeek-V3.2", KvFormat::Bf16), 61 * 1024 * (1152 + 132));
+        assert_eq!(tokens("DeepSeek-V3", KvFormat::Fp8), 61 * 1024 * 576);
+        // Index keys on 21 of 78 layers.
+        let glm = tokens("GLM-5.2", KvFormat::Bf16);
+        assert_eq!(glm, 78 * 1024 * 1152 + 21 * 1024 * 132);
+    }
+
+    #[test]
+    fn windows_reserve_what_a_step_may_add() {
+        // gpt-oss-20b: 12 layers of each kind, 8 heads of 64 each way in bf16, a window of 128.
+        let row = 2 * 8 * 64 * 2;
+        let paged = model("gpt-oss-20b").kv_in(VLLM, 100_000, 1, KvFormat::Bf16, 1).tokens;
+        let windowed = (127 + 2048u64).div_ceil(16) + 1;
+        assert_eq!(paged, 12 * row * 100_000 + 12 * row * windowed * 16);
+        let cells = model("gpt-oss-20b").kv_in(LLAMA, 100_000, 4, KvFormat::Bf16, 1).tokens;
+        // 100,000 is padded to 391 x 256; four windows and a micro-batch to 1,024.
+        assert_eq!(cells, 12 * row * (4 * 391 * 256 + 1024));
+        let short = model("gpt-oss-20b").kv_in(LLAMA, 10, 1, KvFormat::Bf16, 1).tokens;
+        assert_eq!(short, 24 * row * 256);
+    }
+
+    #[test]
+    fn hybrid_pages_are_pinned_to_the_state() {
+        // Qwen3.5-35B: a state of 2,146,304 bytes a layer, 2,048 bytes a token of attention: blocks of 1,056.
+        let kv = model("Qwen3.5-35B-A3B").kv_in(VLLM, 1, 1, KvFormat::Bf16, 1);
+        assert_eq!(kv.tokens, 10 * 1056 * 2048);
+        assert_eq!(kv.state, 30 * 1056 * 2048);
+        // Half the bytes an element make blocks twice as long: a short context saves nothing.
+        let fp8 = model("Qwen3.5-35B-A3B").kv_in(VLLM, 1, 1, KvFormat::Fp8, 1);
+        assert!(fp8.tokens >= kv.tokens * 99 / 100, "{fp8:?}");
+        let llama = model("Qwen3.5-35B-A3B").kv_in(LLAMA, 1, 2, KvFormat::Bf16, 1);
+        assert!(llama.state > 2 * 64_389_120, "the convolution is kept in f32");
+    }
+
+    #[test]
+    fn engines_never_take_less_than_the_algorithm() {
+        for name in ["gpt-oss-20b", "DeepSeek-V3", "Qwen3-Next-80B-A3B", "Llama-4-Scout", "Kimi-K3"]
+        {
+            for context in [1, 1000, 131_072] {
+                let plain =
+                    model(name).kv_in(EngineLayout::Algorithm, context, 3, KvFormat::Bf16, 1);
+                for engine in [VLLM, LLAMA] {
+                    let taken = model(name).kv_in(engine, context, 3, KvFormat::Bf16, 1);
+                    assert!(taken.total() >= plain.total(), "{name} {context} {engine:?}");
+                }
+            }
+        }
+    }
+}
