@@ -8,9 +8,9 @@ mod shared;
 use std::collections::BTreeMap;
 
 use hotset_cost_models::model::{
-    EngineLayout, Formats, KvFormat, Mixer, Parallel, Parameters, RestFormat, builtin_models,
+    KvFormat, Mixer, Parallel, Parameters, RestFormat, builtin_models,
 };
-use hotset_cost_models::{GgmlType, Model, SlotLayout, WeightFormat};
+use hotset_cost_models::{Model, WeightFormat};
 use serde_json::Value;
 
 struct Case {
@@ -239,64 +239,4 @@ fn keys_and_values_are_never_charged_on_recurrent_layers() {
     }
     // Qwen3-Next 36, Qwen3.5 30 + 36 + 45, Qwen3.6 30, Kimi 69 + 20, Nemotron 23 + 40.
     assert_eq!(recurrent, 36 + 30 + 36 + 45 + 30 + 69 + 20 + 23 + 40);
-}
-
-#[test]
-fn vllm_pages_of_deepseek_v4_flash() {
-    let model = Model::builtin("DeepSeek-V4-Flash").unwrap();
-    let pages = EngineLayout::Vllm { block: 64, in_flight: 8192, state_slots: 1 };
-    let kv = |context| model.kv_in(pages, context, 1, KvFormat::Fp8, 1);
-    // 3,915 bytes a token by whole pages of 256, beside 43 windows and the states.
-    assert_eq!(kv(1 << 20).tokens, 3915 << 20);
-    assert_eq!(kv(1).tokens, 3915 * 256);
-    assert_eq!(kv(1).state, 3_219_840 + 12_248_064);
-}
-
-#[test]
-fn slices_and_shares_add_up() {
-    let formats = Formats::new(WeightFormat::Nvfp4, RestFormat::Everything(WeightFormat::Bf16));
-    for name in ["DeepSeek-V3", "Qwen3-30B-A3B", "gpt-oss-120b", "Kimi-Linear-48B-A3B"] {
-        let model = Model::builtin(name).unwrap();
-        let whole = model.weights(&formats, Parallel::NONE);
-        let tensor = model.weights(&formats, Parallel { tensor: 4, expert: 1 });
-        let expert = model.weights(&formats, Parallel { tensor: 1, expert: 4 });
-        assert!(4 * tensor.always() >= whole.always(), "{name}: copies only add");
-        assert!(tensor.always() < whole.always(), "{name}");
-        assert_eq!(expert.always(), whole.always(), "{name}: experts alone are spread");
-        assert_eq!(expert.expert_count() * 4, whole.expert_count(), "{name}");
-        assert!(4 * tensor.routed() >= whole.routed(), "{name}");
-        assert!(4 * tensor.routed() <= whole.routed() * 103 / 100, "{name}: padding of slices");
-    }
-    // Latents are whole on every rank, heads are split until there are more ranks than heads.
-    let kv = |name, tensor| Model::builtin(name).unwrap().kv(4096, KvFormat::Bf16, tensor).tokens;
-    assert_eq!(kv("DeepSeek-V3", 8), kv("DeepSeek-V3", 1));
-    assert_eq!(kv("Qwen3-30B-A3B", 4) * 4, kv("Qwen3-30B-A3B", 1));
-    assert_eq!(kv("Qwen3-30B-A3B", 8), kv("Qwen3-30B-A3B", 4));
-}
-
-#[test]
-fn gguf_fallbacks_of_real_widths() {
-    let bits = |name: &str, kind| {
-        let model = Model::builtin(name).unwrap();
-        let shape = model.moe_layers().next().unwrap().1.shape;
-        shape.bytes(WeightFormat::Gguf(kind)) as f64 * 8.0 / shape.weights() as f64
-    };
-    for name in ["Qwen1.5-MoE-A2.7B", "DeepSeek-V2-Lite", "GLM-4.5-Air"] {
-        assert!((bits(name, GgmlType::Q4K) - 4.83).abs() < 0.005, "{name}");
-        assert!((bits(name, GgmlType::Iq1S) - 2.54).abs() < 0.005, "{name}");
-    }
-    assert_eq!(bits("gpt-oss-120b", GgmlType::Q4K), 5.5);
-    assert_eq!(bits("gpt-oss-120b", GgmlType::Iq1S), 4.5);
-    assert_eq!(bits("Qwen3-30B-A3B", GgmlType::Q4K), 4.5);
-}
-
-#[test]
-fn a_slot_is_padded_and_a_checkpoint_is_not() {
-    let model = Model::builtin("gpt-oss-20b").unwrap();
-    let slot = SlotLayout { inner_multiple: 128, io_multiple: 256, multiplier: 1.0 };
-    let formats = Formats { slot, ..model.native_formats().unwrap() };
-    let weights = model.weights(&formats, Parallel::NONE);
-    assert_eq!(weights.total(), 13_761_264_768);
-    assert!(weights.experts.iter().all(|layer| layer.slot > layer.stored));
-    assert!(!weights.slots_differ());
 }

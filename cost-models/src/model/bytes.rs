@@ -1,7 +1,7 @@
 //! Weights of a model in bytes, whole or on one rank.
 //!
-//! From formulas for a chosen format, or exactly as a file's header gives them. Experts come layer by layer, for slots
-//! may differ by layer; the rest is split into the parts that a plan shows.
+//! From formulas for a chosen format; what a header says is in [`stored`](super::stored). Experts come layer by layer, for
+//! slots may differ by layer; the rest is split into the parts that a plan shows.
 
 use super::layer::Experts;
 use super::parameters::Parameters;
@@ -113,21 +113,6 @@ impl WeightBytes {
     }
 }
 
-/// Exact bytes that a file's header gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    /// What was read, for a person.
-    pub source: String,
-    /// The weights, whole.
-    pub weights: WeightBytes,
-    /// Parameters counted from the header; absent where packed types hide them.
-    pub parameters: Option<Parameters>,
-    /// Bytes that belong to no part of the language model: towers for images and sound.
-    pub skipped: u64,
-    /// The types of expert tensors, with how many layers use each, for a person.
-    pub expert_types: Vec<String>,
-}
-
 impl Model {
     /// The model's weights in these formats, on one rank.
     pub fn weights(&self, formats: &Formats, parallel: Parallel) -> WeightBytes {
@@ -157,36 +142,6 @@ impl Model {
             mtp_experts: mtp_expert
                 .saturating_mul(mtp_routed.div_ceil(u64::from(parallel.expert.max(1)))),
         }
-    }
-
-    /// The weights as the header of a file gave them, on one rank; `None` where no header was read.
-    ///
-    /// Sliced parts are divided evenly; what the formulas say is copied stays whole.
-    pub fn stored_weights(&self, slot: SlotLayout, parallel: Parallel) -> Option<WeightBytes> {
-        let mut weights = self.stored.as_ref()?.weights.clone();
-        let (tensor, slices) = (parallel.tensor, parallel.expert_slices());
-        for layer in &mut weights.experts {
-            layer.count = parallel.experts_of(layer.count);
-            layer.stored = share(layer.stored, slices);
-            layer.slot = slot.scale(layer.stored);
-        }
-        if tensor > 1 {
-            let parameters = self.parameters();
-            let dense = parameters.attention
-                + parameters.dense_mlp
-                + parameters.router
-                + parameters.norms_after_attention
-                + parameters.other;
-            let whole = parameters.copied.min(dense);
-            let copied = part(weights.dense, whole, dense);
-            weights.dense = copied + share(weights.dense - copied, tensor);
-            weights.shared = share(weights.shared, slices);
-            weights.embed = share(weights.embed, tensor);
-            weights.lm_head = share(weights.lm_head, tensor);
-            weights.mtp_dense = share(weights.mtp_dense, tensor);
-        }
-        weights.mtp_experts = share(weights.mtp_experts, slices.max(parallel.expert));
-        Some(weights)
     }
 
     /// The formats that the checkpoint is published in.
@@ -230,12 +185,6 @@ impl Model {
         let experts = layer.experts.map_or(0, |experts| u64::from(experts.count));
         (std::iter::repeat_n(one, layers).sum(), experts * layers as u64)
     }
-}
-
-/// `bytes` times `part / whole`.
-fn part(bytes: u64, part: u64, whole: u64) -> u64 {
-    let product = u128::from(bytes) * u128::from(part) / u128::from(whole.max(1));
-    u64::try_from(product).unwrap_or(bytes)
 }
 
 /// Bytes of what published checkpoints keep in bf16.

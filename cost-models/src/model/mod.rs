@@ -1,7 +1,7 @@
 //! Models: what they are made of, what they weigh, and what a sequence keeps of them.
 //!
 //! A [`Model`] is read from a `config.json`, a safetensors or GGUF header, or by a built-in name ([`Model::open`]).
-//! One place holds each formula: [`parameters`] counts, [`bytes`] weighs, [`kv`] and [`layout`] size what sequences
+//! One place holds each formula: [`parameters`] counts, [`bytes`] and [`stored`] weigh, [`kv`] and [`layout`] size what sequences
 //! keep, [`ranks`] shares it out. Whatever plans, prints or converts calls them.
 
 mod builtin;
@@ -16,15 +16,17 @@ mod open;
 pub mod parameters;
 pub mod ranks;
 pub mod safetensors;
+pub mod stored;
 
 pub use builtin::{BuiltinModel, builtin_models};
-pub use bytes::{Formats, LayerExperts, RestFormat, Stored, WeightBytes};
+pub use bytes::{Formats, LayerExperts, RestFormat, WeightBytes};
 pub use error::ModelError;
 pub use kv::{KvBytes, KvFormat};
 pub use layer::{Experts, Layer, Mixer, Span};
 pub use layout::EngineLayout;
 pub use parameters::Parameters;
 pub use ranks::Parallel;
+pub use stored::Stored;
 
 use crate::format::WeightFormat;
 
@@ -59,6 +61,9 @@ pub struct Model {
 
 /// More parameters than this, 2^53, are not a model but a broken file; below it no sum here overflows.
 pub const MAX_PARAMETERS: u64 = 1 << 53;
+
+/// More draft layers than this are a broken file.
+const MAX_DRAFTS: u32 = 64;
 
 impl Model {
     /// Layers with routed experts: their numbers from 0, and the experts.
@@ -131,6 +136,10 @@ impl Model {
         if sum > u128::from(MAX_PARAMETERS) {
             let why = format!("give {sum} parameters, more than 2^53: no model is so large");
             return Err(ModelError::invalid(origin, "its sizes", why));
+        }
+        if self.mtp_layers > MAX_DRAFTS {
+            let why = format!("are {}: no model has more than {MAX_DRAFTS}", self.mtp_layers);
+            return Err(ModelError::invalid(origin, "draft layers", why));
         }
         Ok(self)
     }

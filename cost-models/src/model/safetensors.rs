@@ -12,8 +12,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::bytes::{LayerExperts, Stored, WeightBytes};
-use super::{Formats, Model, ModelError, Parallel};
+use super::bytes::{LayerExperts, WeightBytes};
+use super::{Model, ModelError, Parallel, Stored};
 pub use headers::{ShardHeader, TensorEntry, read_header};
 use names::{Part, part_of};
 
@@ -164,25 +164,6 @@ impl Model {
             expert_types: types.iter().map(|(dtype, count)| format!("{count} x {dtype}")).collect(),
         });
         Ok(self)
-    }
-
-    /// Weights on one rank: those of a header where there is one and `formats` is `None`, else by the formulas.
-    ///
-    /// # Errors
-    /// As [`native_formats`](Self::native_formats), where neither a header nor the configuration gives formats.
-    pub fn weights_or_native(
-        &self,
-        formats: Option<&Formats>,
-        slot: crate::format::SlotLayout,
-        parallel: Parallel,
-    ) -> Result<WeightBytes, ModelError> {
-        match formats {
-            Some(formats) => Ok(self.weights(formats, parallel)),
-            None => match self.stored_weights(slot, parallel) {
-                Some(stored) => Ok(stored),
-                None => Ok(self.weights(&Formats { slot, ..self.native_formats()? }, parallel)),
-            },
-        }
     }
 }
 

@@ -11,9 +11,9 @@ mod sizes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::bytes::{LayerExperts, Stored, WeightBytes};
+use super::bytes::{LayerExperts, WeightBytes};
 use super::layer::{DenseMlp, Experts, Layer};
-use super::{Model, ModelError, Parameters};
+use super::{Model, ModelError, Parameters, Stored};
 use crate::format::ExpertShape;
 use keys::Keys;
 pub use reader::{Header, TensorInfo, Value, read_header};

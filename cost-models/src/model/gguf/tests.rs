@@ -267,3 +267,20 @@ fn hostile_counts_and_lengths() {
     let said = overlap.write("overlap.gguf").refusal();
     assert!(said.contains("takes 256 bytes as f32, the next begins after 0"), "{said}");
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+
+    /// Bytes of the header changed at will give a model or an error, never a panic or an allocation that fails.
+    #[test]
+    fn any_change_is_a_model_or_an_error(changes in proptest::collection::vec((0usize..22_500, 0u8..), 1..6)) {
+        let mut bytes = whole().bytes();
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        let file = File::new("changed.gguf", &bytes);
+        if let Ok(model) = Model::from_gguf_path(&file.0) {
+            let _ = (model.parameters(), model.kv(u64::MAX, KvFormat::Bf16, 3), model.mtp_parameters());
+        }
+    }
+}
