@@ -67,7 +67,7 @@ pub fn find_machine(name: &str) -> Result<MachineProfile, UnknownMachine> {
 }
 
 /// The name that looks most like the one asked for, if any looks like it at all.
-fn nearest(name: &str, known: &[String]) -> Option<String> {
+pub(crate) fn nearest(name: &str, known: &[String]) -> Option<String> {
     known
         .iter()
         .map(|known| (strsim::jaro_winkler(name, known), known))

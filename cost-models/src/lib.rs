@@ -1,7 +1,8 @@
 //! What moving an expert costs.
 //!
 //! A [`Link`] turns bytes into integer picoseconds, a [`MachineProfile`] adds what the accelerator's own memory and
-//! contention cost, [`ExpertShape`] turns a model's dimensions into bytes, and [`price`] puts them together.
+//! contention cost, [`ExpertShape`] turns a model's dimensions into bytes, and [`price`] puts them together. A [`Model`]
+//! says what all of a model weighs and what a sequence keeps, a [`Hardware`] what there is to hold it.
 //! Nothing here knows about caches or traces. Floating point appears when a profile is loaded or fitted and in
 //! expectations; every cost that a simulator asks for is integer arithmetic, so that any machine prints the same digits.
 
@@ -11,8 +12,10 @@ pub mod curve;
 pub mod error;
 pub mod fit;
 pub mod format;
+pub mod hardware;
 pub mod link;
 pub mod machine;
+pub mod model;
 pub mod picos;
 pub mod price;
 mod profile;
@@ -23,8 +26,10 @@ pub use curve::BurstCurve;
 pub use error::{ProfileError, UnknownLink, UnknownMachine};
 pub use fit::benchbw::import_benchbw;
 pub use fit::{FitError, FitLabel, FittedProfile, Residual, fit_links};
-pub use format::{ExpertShape, WeightFormat};
+pub use format::{ExpertShape, GgmlType, SlotLayout, WeightFormat};
+pub use hardware::{Hardware, builtin_hardware, find_hardware};
 pub use link::{HostKernel, Link, LinkKind, Submission, TransferCost};
 pub use machine::{HbmModel, MachineProfile};
+pub use model::{Model, ModelError};
 pub use picos::{MIB, Picos};
 pub use price::{StepTimes, TokenShape};

@@ -1,13 +1,8 @@
-//! Bytes of one expert from a model's dimensions.
-//!
-//! An expert is two or three matrices between the expert's input width and its own width. The formulas are those of
-//! checkpoints: weights, their scales, and biases in the formats in which models with biases are published.
-
-use std::fmt;
-use std::str::FromStr;
+//! One expert's dimensions, and its bytes in each format.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use super::{GgmlType, WeightFormat};
 
 /// One expert's dimensions, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -21,76 +16,6 @@ pub struct ExpertShape {
     pub inner_width: u32,
     /// Whether each matrix has a bias, stored as bf16 (gpt-oss).
     pub biases: bool,
-}
-
-/// How an expert's weights are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WeightFormat {
-    /// 2 bytes a weight.
-    Bf16,
-    /// 1 byte a weight, one f32 scale a matrix.
-    Fp8Tensor,
-    /// 1 byte a weight, one f32 scale for each block of 128 by 128, edges rounded up.
-    Fp8Block128,
-    /// 4 bits a weight, one e4m3 scale for 16 weights, two f32 a matrix: 4.5 bits and a little.
-    Nvfp4,
-    /// 4 bits a weight, one e8m0 scale for 32 weights: 4.25 bits.
-    Mxfp4,
-    /// 4 bits a weight, one bf16 scale for 32 weights: 4.5 bits.
-    Int4Group32,
-    /// 4 bits a weight, one bf16 scale for 128 weights: 4.125 bits.
-    Int4Group128,
-}
-
-/// No weight format has this name.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown weight format `{0}`; known: {known}", known = known_names())]
-pub struct UnknownFormat(pub String);
-
-fn known_names() -> String {
-    WeightFormat::ALL.map(WeightFormat::name).join(", ")
-}
-
-impl WeightFormat {
-    /// Every format.
-    pub const ALL: [Self; 7] = [
-        Self::Bf16,
-        Self::Fp8Tensor,
-        Self::Fp8Block128,
-        Self::Nvfp4,
-        Self::Mxfp4,
-        Self::Int4Group32,
-        Self::Int4Group128,
-    ];
-
-    /// The name on a command line and in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bf16 => "bf16",
-            Self::Fp8Tensor => "fp8_tensor",
-            Self::Fp8Block128 => "fp8_block128",
-            Self::Nvfp4 => "nvfp4",
-            Self::Mxfp4 => "mxfp4",
-            Self::Int4Group32 => "int4_group32",
-            Self::Int4Group128 => "int4_group128",
-        }
-    }
-}
-
-impl fmt::Display for WeightFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for WeightFormat {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| UnknownFormat(name.into()))
-    }
 }
 
 impl ExpertShape {
@@ -128,8 +53,19 @@ impl ExpertShape {
             WeightFormat::Mxfp4 => (weights.div_ceil(2), weights.div_ceil(32)),
             WeightFormat::Int4Group32 => (weights.div_ceil(2), 2 * weights.div_ceil(32)),
             WeightFormat::Int4Group128 => (weights.div_ceil(2), 2 * weights.div_ceil(128)),
+            WeightFormat::Gguf(kind) => (self.gguf_bytes(kind), 0),
         };
         stored.saturating_add(scales)
+    }
+
+    /// The last matrix contracts the inner width, the others the outer one.
+    fn gguf_bytes(&self, kind: GgmlType) -> u64 {
+        let (outer, inner) = (u64::from(self.io_width), u64::from(self.inner_width));
+        let into = u64::from(self.matrices.saturating_sub(1));
+        let out = u64::from(self.matrices.min(1));
+        kind.tensor_bytes(inner, outer)
+            .saturating_mul(into)
+            .saturating_add(kind.tensor_bytes(outer, inner).saturating_mul(out))
     }
 
     /// Bytes of one expert as a checkpoint in this format holds it.
@@ -200,15 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn names_go_both_ways_and_a_wrong_one_lists_them() {
-        for format in WeightFormat::ALL {
-            assert_eq!(format.name().parse(), Ok(format));
-        }
-        let error = "fp7".parse::<WeightFormat>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "unknown weight format `fp7`; known: bf16, fp8_tensor, fp8_block128, nvfp4, mxfp4, \
-             int4_group32, int4_group128"
-        );
+    fn gguf_types_fall_back_where_the_inner_width_is_not_whole_blocks() {
+        // Gate and up contract 2,048, down contracts 1,408: Q4_K, Q4_K and Q5_0.
+        let lite = ExpertShape::gated(2048, 1408);
+        let kind = |kind| lite.bytes(WeightFormat::Gguf(kind));
+        assert_eq!(kind(GgmlType::Q4K), 2 * 1408 * 8 * 144 + 2048 * 44 * 22);
+        assert_eq!(kind(GgmlType::Q4K), 5_226_496);
+        assert_eq!(kind(GgmlType::Iq1S), 2_748_416);
+        let two = ExpertShape { matrices: 2, io_width: 2688, inner_width: 1856, biases: false };
+        assert_eq!(two.bytes(WeightFormat::Gguf(GgmlType::Q4K)), 6_859_776);
     }
 }

@@ -1,0 +1,130 @@
+//! Models that are known by name.
+//!
+//! Facts of published configurations, one table a family in `models/`, in the vocabulary of `config.json` so that the
+//! same reader reads them. Lists over layers are written short: `{ repeat = [[20, [4, 128]], [1, [0]]] }`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Model, ModelError};
+use crate::builtin::nearest;
+
+const FAMILIES: [&str; 5] = [
+    include_str!("../../models/deepseek.toml"),
+    include_str!("../../models/kimi-glm.toml"),
+    include_str!("../../models/qwen.toml"),
+    include_str!("../../models/open-weights.toml"),
+    include_str!("../../models/hybrids.toml"),
+];
+
+#[derive(Deserialize)]
+struct Family {
+    model: Vec<Entry>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Entry {
+    name: String,
+    repository: String,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+/// A built-in model's name and where it is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltinModel {
+    /// The name that [`Model::builtin`] takes.
+    pub name: String,
+    /// The repository on Hugging Face whose configuration the facts are from.
+    pub repository: String,
+}
+
+fn entries() -> Vec<Entry> {
+    let family = |text| -> Vec<Entry> {
+        let family: Family = toml::from_str(text).expect("built-in models are TOML");
+        family.model
+    };
+    FAMILIES.into_iter().flat_map(family).collect()
+}
+
+/// Every built-in model, in the order of the tables.
+///
+/// # Panics
+/// Never: a test loads them all.
+pub fn builtin_models() -> Vec<BuiltinModel> {
+    let listing = |entry: Entry| BuiltinModel { name: entry.name, repository: entry.repository };
+    entries().into_iter().map(listing).collect()
+}
+
+impl Model {
+    /// The built-in model of this name, in any case; a repository's owner may stand before it.
+    ///
+    /// # Errors
+    /// [`ModelError::Unknown`] with the nearest name and all of them.
+    pub fn builtin(name: &str) -> Result<Self, ModelError> {
+        let mut entries = entries();
+        let wanted = |entry: &Entry| {
+            entry.name.eq_ignore_ascii_case(name) || entry.repository.eq_ignore_ascii_case(name)
+        };
+        let Some(index) = entries.iter().position(wanted) else {
+            let known: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
+            let nearest = nearest(name, &known);
+            return Err(ModelError::Unknown { name: name.into(), nearest, known });
+        };
+        let Entry { name, fields, .. } = entries.swap_remove(index);
+        Self::from_config(&unfold(Value::Object(fields)), &name)
+    }
+}
+
+/// Writes out lists that are given as repeated runs.
+fn unfold(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => match runs(&fields) {
+            Some(list) => Value::Array(list),
+            None => fields.into_iter().map(|(key, value)| (key, unfold(value))).collect(),
+        },
+        other => other,
+    }
+}
+
+fn runs(fields: &Map<String, Value>) -> Option<Vec<Value>> {
+    let mut list = Vec::new();
+    for run in fields.get("repeat")?.as_array()? {
+        let times = run.get(0)?.as_u64()?;
+        let items = run.get(1)?.as_array()?;
+        for _ in 0..times {
+            list.extend(items.iter().cloned());
+        }
+    }
+    Some(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_loads_under_its_name() {
+        let models = builtin_models();
+        assert_eq!(models.len(), 39);
+        for BuiltinModel { name, repository } in models {
+            let model = Model::builtin(&name).unwrap();
+            assert_eq!(model.name, name);
+            assert_eq!(Model::builtin(&repository.to_uppercase()).unwrap(), model);
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_suggests_the_nearest() {
+        let error = Model::builtin("DeepSeek-V33").unwrap_err().to_string();
+        assert!(error.contains("did you mean `DeepSeek-V3`?"), "{error}");
+        assert!(error.contains("config.json"), "{error}");
+    }
+
+    #[test]
+    fn runs_are_written_out() {
+        let folded: Value =
+            toml::from_str("a = { repeat = [[2, [1, 2]], [1, [0]]] }\nb = { c = 3 }").unwrap();
+        assert_eq!(unfold(folded).to_string(), r#"{"a":[1,2,1,2,0],"b":{"c":3}}"#);
+    }
+}

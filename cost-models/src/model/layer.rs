@@ -1,0 +1,247 @@
+//! What a layer of a model is made of, in elements.
+//!
+//! A layer has a mixer (attention of some kind, a recurrence, or nothing), and routed experts, a dense feed-forward
+//! part, both, or neither. The variants hold what memory needs to know: the formulas are in
+//! [`parameters`](super::parameters) and [`kv`](super::kv), and nowhere else.
+
+use crate::format::ExpertShape;
+
+/// One layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// What mixes tokens.
+    pub mixer: Mixer,
+    /// Routed experts, with what belongs to them.
+    pub experts: Option<Experts>,
+    /// A dense feed-forward part, alone or beside the experts.
+    pub dense: Option<DenseMlp>,
+    /// Elements of the norm between mixer and feed-forward part.
+    pub norm_after_mixer: u64,
+    /// Elements of the layer's other norms.
+    pub other_norms: u64,
+    /// Residual streams mixed around each part (DeepSeek-V4's hyper-connections); 1 is a plain residual.
+    pub streams: u64,
+}
+
+/// How tokens see each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mixer {
+    /// The layer has none (Nemotron-H's expert layers).
+    None,
+    /// Attention with keys and values of their own for each key-value head.
+    Heads(HeadsAttention),
+    /// Attention over one latent for all heads (MLA).
+    Latent(LatentAttention),
+    /// DeepSeek-V4: a window and a compressed past, one key-value head.
+    Compressed(CompressedAttention),
+    /// Gated DeltaNet (Qwen3-Next, Qwen3.5): a fixed state.
+    GatedDelta(GatedDelta),
+    /// Kimi Delta Attention: a fixed state.
+    KimiDelta(KimiDelta),
+    /// Mamba-2: a fixed state.
+    Mamba2(Mamba2),
+}
+
+/// How far back a layer's attention reaches, and so how much it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// Every token.
+    Full,
+    /// The last so many tokens.
+    Sliding(u64),
+    /// The tokens of the current chunk of so many.
+    Chunked(u64),
+}
+
+/// Norms on queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QkNorm {
+    /// None.
+    None,
+    /// One scale for each element of a head.
+    Head,
+    /// One scale for each element of the whole projection.
+    Projection,
+}
+
+/// Multi-head or grouped-query attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadsAttention {
+    /// Query heads.
+    pub query_heads: u64,
+    /// Key-value heads.
+    pub kv_heads: u64,
+    /// Width of a key (and query) head.
+    pub key_width: u64,
+    /// Width of a value head.
+    pub value_width: u64,
+    /// How far it reaches.
+    pub span: Span,
+    /// The query projection also makes an output gate, and is twice as wide.
+    pub output_gate: bool,
+    /// Queries, keys and values have biases.
+    pub qkv_bias: bool,
+    /// The output projection has a bias.
+    pub output_bias: bool,
+    /// Norms on queries and keys.
+    pub qk_norm: QkNorm,
+    /// One learned sink for each query head.
+    pub sinks: bool,
+    /// Values are projected by the keys' matrix (they are still kept apart).
+    pub values_from_keys: bool,
+}
+
+/// Multi-head latent attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LatentAttention {
+    /// Query heads.
+    pub heads: u64,
+    /// Rank of the queries' down-projection, where there is one.
+    pub query_rank: Option<u64>,
+    /// Width of the latent that is kept for each token.
+    pub latent: u64,
+    /// Width of the rotary key that is kept beside it.
+    pub rope: u64,
+    /// Width of a head's keys without position.
+    pub nope: u64,
+    /// Width of a head's values.
+    pub value: u64,
+    /// The indexer of sparse attention, on layers that own one.
+    pub indexer: Option<Indexer>,
+}
+
+/// What chooses the tokens that sparse attention reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Indexer {
+    /// Heads.
+    pub heads: u64,
+    /// Width of the key that is kept for each token.
+    pub width: u64,
+    /// Tokens that attention then reads.
+    pub top_k: u64,
+}
+
+/// DeepSeek-V4's attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompressedAttention {
+    /// Query heads.
+    pub heads: u64,
+    /// Width of a head, and of the single key-value head.
+    pub width: u64,
+    /// Of it, the rotary part.
+    pub rope: u64,
+    /// Rank of the queries' down-projection.
+    pub query_rank: u64,
+    /// Groups of the output's low-rank projection.
+    pub output_groups: u64,
+    /// Rank of each.
+    pub output_rank: u64,
+    /// Tokens kept one by one.
+    pub window: u64,
+    /// What is kept of the tokens before them.
+    pub past: CompressedPast,
+}
+
+/// How DeepSeek-V4 keeps what lies before its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompressedPast {
+    /// Nothing.
+    None,
+    /// One entry for so many tokens, chosen by an indexer (CSA; 4 tokens).
+    Sparse(u64, Indexer),
+    /// One entry for so many tokens, all read (HCA; 128 tokens).
+    Heavy(u64),
+}
+
+/// Gated DeltaNet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GatedDelta {
+    /// Key heads.
+    pub key_heads: u64,
+    /// Value heads.
+    pub value_heads: u64,
+    /// Width of a key head.
+    pub key_width: u64,
+    /// Width of a value head.
+    pub value_width: u64,
+    /// Taps of the convolution.
+    pub kernel: u64,
+}
+
+/// Kimi Delta Attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KimiDelta {
+    /// Heads.
+    pub heads: u64,
+    /// Width of a head.
+    pub width: u64,
+    /// Taps of the convolution.
+    pub kernel: u64,
+}
+
+/// Mamba-2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mamba2 {
+    /// Heads.
+    pub heads: u64,
+    /// Width of a head.
+    pub width: u64,
+    /// Groups that share B and C.
+    pub groups: u64,
+    /// Width of the state.
+    pub state: u64,
+    /// Taps of the convolution.
+    pub kernel: u64,
+    /// The convolution has a bias.
+    pub conv_bias: bool,
+}
+
+/// The expert part of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Experts {
+    /// Routed experts.
+    pub count: u32,
+    /// Of them, chosen for each token.
+    pub top_k: u32,
+    /// One routed expert.
+    pub shape: ExpertShape,
+    /// Weights that every token passes beside the routed experts, gate included.
+    pub shared: u64,
+    /// The router's elements beyond one row an expert: biases and scales.
+    pub router_extra: u64,
+    /// Elements of the projections into and out of a latent width (Nemotron-3-Super).
+    pub latent_projections: u64,
+}
+
+/// A dense feed-forward part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DenseMlp {
+    /// Matrices: 3 with a gate, else 2.
+    pub matrices: u64,
+    /// Its own width.
+    pub inner: u64,
+}
+
+impl Mixer {
+    /// Whether what the layer keeps of a sequence is a fixed state and no keys or values.
+    pub fn is_recurrent(&self) -> bool {
+        matches!(self, Self::GatedDelta(_) | Self::KimiDelta(_) | Self::Mamba2(_))
+    }
+
+    /// A word for listings.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Heads(heads) => match heads.span {
+                Span::Full => "full",
+                Span::Sliding(_) => "sliding",
+                Span::Chunked(_) => "chunked",
+            },
+            Self::Latent(_) => "latent",
+            Self::Compressed(_) => "compressed",
+            Self::GatedDelta(_) => "gated-delta",
+            Self::KimiDelta(_) => "kimi-delta",
+            Self::Mamba2(_) => "mamba2",
+        }
+    }
+}
