@@ -15,6 +15,7 @@ mod previous_token;
 mod registry;
 #[cfg(test)]
 mod testing;
+mod vectors;
 
 pub use activation_map::{ActivationMap, ActivationMapConfig};
 pub use best::best;
