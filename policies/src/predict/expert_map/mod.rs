@@ -31,7 +31,7 @@ pub const INFO: PredictorInfo = PredictorInfo {
     name: "expert-map",
     summary: "what the stored token with the most alike weights did",
     definition: "A map has a prompt's embedding and a probability for each expert of each layer: the router's weights of one token, 0 for experts outside its top-k (map=iteration), or their mean over a sequence (map=sequence). Layers below d = distance match the map with the largest cosine of embeddings; without an embedding they get no guess. Layer t >= d, asked at layer l0: the map with the largest cosine of rows 0 to l0, flattened, with the token's own. The score s is that cosine, 0 where a side is empty; ties go to the lowest slot. Of the match's row, most probable first, ties to the lower expert, the first max(k, top-k) are guessed, if above 0: k counts the sums over the first 1, 2, ... that are at most min(max(1 - s, 0), 1). The confidence is probability (1 - (t - a) / (b + 1)), at most 1: a = 0, b = d for layers below d, else b the number of layers and a = l0 + min(d + 1, nearest distance asked). When a token (sequence) is over its map is stored; a full store replaces the largest w cos(embeddings) + (1 - w) cos(maps), w = min(d / layers, 1). Not learning, nothing is stored.",
-    source: "FineMoE (fMoE), EuroSys 2026; expert_map.py and expert_tracer.py",
+    source: "FineMoE (fMoE), EuroSys 2026; model_offload.py and expert_tracer.py",
     needs: PredictorNeed::Weights,
     parameters: &[
         Parameter { name: "store", default: "1000", meaning: "maps that are kept, 1 to 1000000" },
