@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use hotset_experiments::{Folds, Parts};
 use hotset_policies::predict::{Guess, PREDICTORS, Predictor, PredictorNeed, Token};
 use hotset_sim::{Control, Prefetch, Steps, score, score_predictor, train_predictor, trained};
-use hotset_traces::{Phase, SynthConfig, Trace, synth};
+use hotset_traces::synth::generate;
+use hotset_traces::{Phase, SynthConfig, Trace};
 
 const EXPERTS: u32 = 64;
 const TOP_K: u32 = 8;
@@ -26,7 +27,7 @@ fn noise() -> Trace {
         seed: 5,
         ..SynthConfig::default()
     };
-    synth(&config).unwrap()
+    generate(&config).unwrap()
 }
 
 /// Remembers every token by its experts so far, and of an unknown one guesses the lowest experts.
