@@ -55,7 +55,7 @@ pub enum Command {
     Trace(TraceCommand),
     /// Fit, list or show links and machines
     Link(LinkArgs),
-    /// List the policies, or define one
+    /// List policies and prefetchers, or define one
     Policies(PoliciesArgs),
 }
 
@@ -296,7 +296,7 @@ pub struct TraceArgs {
 /// Flags of `policies`.
 #[derive(Debug, Args)]
 pub struct PoliciesArgs {
-    /// A policy to define
+    /// A policy, prefetcher or admission to define
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]

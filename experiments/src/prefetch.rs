@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::break_even::{BreakEven, break_even};
 use crate::run::steps;
-use crate::semantic::{arms, block};
+use crate::semantic::{arms, block, warnings};
 use crate::verdict::{self, Verdict};
 use crate::{Arm, ArmRow, Block, ExperimentError, Folds, LeftOut, Plan, PlanSummary};
 
@@ -38,6 +38,8 @@ pub struct PrefetchReport {
     pub left_out: Vec<LeftOut>,
     /// What follows from the intervals.
     pub verdicts: Vec<Verdict>,
+    /// What a reader must know of the trace to read the rows right.
+    pub warnings: Vec<String>,
 }
 
 /// What a predictor knows at one distance.
@@ -136,6 +138,7 @@ pub fn prefetch(
         break_even,
         left_out,
         verdicts,
+        warnings: warnings(trace, &arms),
     })
 }
 
