@@ -25,6 +25,7 @@ mod rows;
 mod select;
 mod shape;
 mod shuffle;
+mod spool;
 mod stats;
 pub mod synth;
 #[doc(hidden)]
