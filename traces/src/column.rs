@@ -87,6 +87,20 @@ impl<T: Pod> Column<T> {
     }
 }
 
+impl<T: Pod> Column<T> {
+    /// Copies the values from `first` on into `out`; what was spooled is read from its file.
+    pub(crate) fn copy_to(&self, first: usize, out: &mut [T]) -> Result<()> {
+        if let Self::InPlace { backing, range } = self
+            && let Backing::Spool(spooled) = &**backing
+        {
+            let offset = (range.start + first * size_of::<T>()) as u64;
+            return spooled.read_at(offset, bytemuck::cast_slice_mut(out));
+        }
+        out.copy_from_slice(&self.get()[first..first + out.len()]);
+        Ok(())
+    }
+}
+
 /// Any column as plain bytes, for writers.
 pub(crate) trait ByteColumn {
     /// Its length in bytes.

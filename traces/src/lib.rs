@@ -38,7 +38,10 @@ pub use bundled::bundled;
 pub use column::{IdColumn, Ids, WeightColumn, Weights};
 pub use error::{Error, Result};
 pub use hst::{Codec, VERSION as HST_VERSION, write_hst};
-pub use import::{Format, ImportOptions, formats, import};
+pub use import::{
+    Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
+    import_files, input_bytes,
+};
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, Shape};
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
