@@ -42,6 +42,9 @@ pub use import::{
     Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
     import_files, input_bytes,
 };
+pub use import::histogram::{
+    Histogram, HistogramFormat, HistogramInfo, LayerCounts, histogram_formats,
+};
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, Shape};
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};

@@ -13,6 +13,7 @@ mod detect;
 mod eval_callback;
 mod flame;
 mod hf;
+pub mod histogram;
 mod id_spool;
 mod ids;
 mod input;
