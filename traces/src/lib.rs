@@ -15,6 +15,7 @@ mod check;
 mod column;
 mod digest;
 mod error;
+pub mod export;
 mod hst;
 pub mod import;
 mod map;
@@ -25,6 +26,7 @@ mod rows;
 mod select;
 mod shape;
 mod shuffle;
+mod slice;
 mod spool;
 mod stats;
 pub mod synth;
@@ -32,11 +34,13 @@ pub mod synth;
 pub mod testing;
 mod trace;
 mod views;
+mod whole_file;
 
 pub use builder::TraceBuilder;
 pub use bundled::bundled;
 pub use column::{IdColumn, Ids, WeightColumn, Weights};
 pub use error::{Error, Result};
+pub use export::{ExportFormat, ExportInfo, export, export_formats};
 pub use hst::{Codec, VERSION as HST_VERSION, write_hst};
 pub use import::{
     Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
@@ -44,9 +48,11 @@ pub use import::{
 };
 pub use import::histogram::{
     Histogram, HistogramFormat, HistogramInfo, LayerCounts, histogram_formats,
+    refusal as histogram_refusal,
 };
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, Shape};
+pub use slice::Slice;
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
 pub use synth::SynthConfig;
 pub use trace::{Phase, Sequence, Trace};

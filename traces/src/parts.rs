@@ -123,6 +123,7 @@ pub(crate) struct EmbeddingData {
 }
 
 /// All that a trace consists of; see the accessors of [`crate::Trace`] for the meanings.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) name: String,
     pub(crate) shape: Shape,

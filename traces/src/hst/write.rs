@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::parts::{IdData, Parts, WeightData};
 use crate::spool::Spool;
 use crate::trace::Trace;
+use crate::whole_file::{folder_of, write_whole};
 
 /// How the columns of a written file are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,41 +60,19 @@ impl<'a> Draft<'a> {
 pub fn write_hst(trace: &Trace, path: impl AsRef<Path>, codec: Codec) -> Result<()> {
     let path = path.as_ref();
     let io = |e| Error::io("write", path, e);
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let drafts = drafts(trace, codec, folder)?;
+    let drafts = drafts(trace, codec, folder_of(path))?;
     let (header, head) = head(trace, &drafts)?;
-    let mut file = tempfile::Builder::new().prefix(".hotset-").tempfile_in(folder).map_err(io)?;
-    let mut at = head.len() as u64;
-    file.write_all(&head).map_err(io)?;
-    for (section, draft) in header.sections.iter().zip(&drafts) {
-        let padding = [0u8; 64];
-        file.write_all(&padding[..(section.offset - at) as usize]).map_err(io)?;
-        draft.stored().byte_windows(&mut |bytes| file.write_all(bytes).map_err(io))?;
-        at = section.offset + section.stored;
-    }
-    readable_by_others(file.as_file()).map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(path).map_err(|e| io(e.error))?;
-    // The rename itself must reach the disk too. Not every system lets a folder be opened.
-    if let Ok(folder) = std::fs::File::open(folder) {
-        folder.sync_all().ok();
-    }
-    Ok(())
-}
-
-/// Temporary files are private; a trace is as readable as any new file usually is.
-#[cfg(unix)]
-fn readable_by_others(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_others(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
+    write_whole(path, |file| {
+        let mut at = head.len() as u64;
+        file.write_all(&head).map_err(io)?;
+        for (section, draft) in header.sections.iter().zip(&drafts) {
+            let padding = [0u8; 64];
+            file.write_all(&padding[..(section.offset - at) as usize]).map_err(io)?;
+            draft.stored().byte_windows(&mut |bytes| file.write_all(bytes).map_err(io))?;
+            at = section.offset + section.stored;
+        }
+        Ok(())
+    })
 }
 
 fn drafts<'a>(trace: &'a Trace, codec: Codec, folder: &Path) -> Result<Vec<Draft<'a>>> {
