@@ -14,8 +14,8 @@ use crate::output::OutputArgs;
 use crate::parse;
 
 pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
-pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
 pub use timing::{FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, VerifyLiveArgs};
+pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

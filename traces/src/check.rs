@@ -35,9 +35,9 @@ pub(crate) fn all(parts: &Parts) -> Result<()> {
         rise("steps", steps, &parts.sequences)?;
     }
     let row_len = parts.shape.row_len();
-    parts.ids.windows(row_len, |first, ids| {
-        rows::check(&parts.shape, ids, first / row_len, CHUNK)
-    })?;
+    parts
+        .ids
+        .windows(row_len, |first, ids| rows::check(&parts.shape, ids, first / row_len, CHUNK))?;
     if let Some(data) = &parts.weights {
         data.windows(|first, window| weights(&parts.shape, first, window))?;
     }

@@ -42,13 +42,13 @@ pub use column::{IdColumn, Ids, WeightColumn, Weights};
 pub use error::{Error, Result};
 pub use export::{ExportFormat, ExportInfo, export, export_formats};
 pub use hst::{Codec, VERSION as HST_VERSION, write_hst};
-pub use import::{
-    Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
-    import_files, input_bytes,
-};
 pub use import::histogram::{
     Histogram, HistogramFormat, HistogramInfo, LayerCounts, histogram_formats,
     refusal as histogram_refusal,
+};
+pub use import::{
+    Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
+    import_files, input_bytes,
 };
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, Shape};

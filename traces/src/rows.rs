@@ -19,10 +19,11 @@ pub(crate) fn check(shape: &Shape, ids: IdColumn<'_>, first: usize, chunk: usize
             .par_chunks(rows * row_len)
             .enumerate()
             .find_map_first(|(task, ids)| fault_in(shape, ids, suspicious_u8, first + task * rows)),
-        IdColumn::U16(ids) => ids
-            .par_chunks(rows * row_len)
-            .enumerate()
-            .find_map_first(|(task, ids)| fault_in(shape, ids, suspicious_u16, first + task * rows)),
+        IdColumn::U16(ids) => {
+            ids.par_chunks(rows * row_len).enumerate().find_map_first(|(task, ids)| {
+                fault_in(shape, ids, suspicious_u16, first + task * rows)
+            })
+        }
     };
     fault.map_or(Ok(()), Err)
 }

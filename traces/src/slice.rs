@@ -47,7 +47,10 @@ impl Trace {
                 return Err(Error::column("sequences", problem));
             };
             if before.replace(index).is_some_and(|before| before >= index) {
-                return Err(Error::column("sequences", format!("{index} is not after the one before")));
+                return Err(Error::column(
+                    "sequences",
+                    format!("{index} is not after the one before"),
+                ));
             }
             let start = next;
             for range in self.rows_of(sequence, slice) {
@@ -90,8 +93,11 @@ impl Trace {
         if start >= end {
             return Vec::new();
         }
-        let Some(phase) = slice.phase else { return vec![start..end] };
         let mut ranges = Vec::new();
+        let Some(phase) = slice.phase else {
+            ranges.push(start..end);
+            return ranges;
+        };
         let mut at = start;
         for run in self.phases()[start..end].chunk_by(|a, b| a == b) {
             if run[0] == phase as u8 {
@@ -193,9 +199,7 @@ mod tests {
         let trace = full_trace();
         let same = trace.slice(&Slice::default()).unwrap();
         assert_eq!(same.content_digest(), trace.content_digest());
-        let two = trace
-            .slice(&Slice { sequences: Some(vec![0, 2]), ..Slice::default() })
-            .unwrap();
+        let two = trace.slice(&Slice { sequences: Some(vec![0, 2]), ..Slice::default() }).unwrap();
         let selected = trace.select_sequences(&[0, 2]).unwrap();
         assert_eq!(two.content_digest(), selected.content_digest());
         assert_eq!(two.embeddings(), selected.embeddings());

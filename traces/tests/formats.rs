@@ -176,9 +176,15 @@ fn wide_ids_and_dense_layers() {
     let expected = all[name]["counts_per_layer"].as_array().unwrap();
     expect_counts(&trace, &Value::Array(expected[1..].to_vec()));
     let message = refused(Format::Vllm, &[name], &dense(&[1]));
-    assert!(message.contains("routed to expert 10, yet the layer is said to be dense"), "{message}");
+    assert!(
+        message.contains("routed to expert 10, yet the layer is said to be dense"),
+        "{message}"
+    );
     let message = refused(Format::Vllm, &[name], &dense(&[7]));
-    assert!(message.contains("--dense-layers names layer 7, the file has layers 0 to 3"), "{message}");
+    assert!(
+        message.contains("--dense-layers names layer 7, the file has layers 0 to 3"),
+        "{message}"
+    );
 
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.json");
@@ -212,13 +218,13 @@ fn mismatches_name_both_numbers_and_the_flag() {
     says(&options(None, Some(8), None), &["--top-k says top-k 8, the file has 4", "--top-k 4"]);
     says(&options(None, None, Some(5)), &["--layers says 5, the file has 4", "--layers 4"]);
     says(&options(Some(8), None, None), &["expert id 15", "--experts says 8", "--experts 16"]);
-    let message = refused(
-        Format::SglangJson,
-        &["sglang_generate.jsonl"],
-        &options(None, Some(4), Some(5)),
+    let message =
+        refused(Format::SglangJson, &["sglang_generate.jsonl"], &options(None, Some(4), Some(5)));
+    assert!(
+        message.is_empty() || message.contains("1088 ids are no whole tokens of 5 layers x top-4")
     );
-    assert!(message.is_empty() || message.contains("1088 ids are no whole tokens of 5 layers x top-4"));
-    let message = refused(Format::SglangJson, &["sglang_generate.jsonl"], &options(None, None, None));
+    let message =
+        refused(Format::SglangJson, &["sglang_generate.jsonl"], &options(None, None, None));
     assert!(message.is_empty() || message.contains("give --layers"), "{message}");
 }
 
@@ -229,7 +235,9 @@ fn sglang_keeps_true_steps_and_ignores_devices() {
     // One extend pass of all three prompts, then 63 decode passes of three tokens each.
     assert_eq!(steps.iter().filter(|&&step| step == 0).count(), 35);
     assert!((1..64).all(|step| steps.iter().filter(|&&s| s == step).count() == 3));
-    let Some(cut) = imported(Format::Sglang, &["sglang_per_token_cuda_location.pt"]) else { return };
+    let Some(cut) = imported(Format::Sglang, &["sglang_per_token_cuda_location.pt"]) else {
+        return;
+    };
     assert_eq!(cut.tokens(), 35 + 2 * 3);
     assert!(cut.layer_ids(0, 0).iter().eq(trace.layer_ids(0, 0).iter()));
     // The same file as another rank of the same tensor-parallel group: nothing is there twice.
@@ -310,7 +318,31 @@ fn a_folder_is_its_files_in_the_order_of_their_numbers() {
     let folders = [folder.path().to_owned()];
     let imported = import_files(Format::Vllm, &folders, &prompts(), &()).unwrap();
     assert_eq!(Some(imported.trace.digest()), whole().as_ref().map(Trace::digest));
-    let message =
-        import_files(Format::Slime, &folders, &prompts(), &()).unwrap_err().to_string();
+    let message = import_files(Format::Slime, &folders, &prompts(), &()).unwrap_err().to_string();
     assert!(message.contains("has no file that ends in .pt"), "{message}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_of_the_whole_routing() {
+    use hotset_traces::{ExportFormat, export};
+    let Some(whole) = whole() else { return };
+    let trace = imported(Format::Parquet, &["long_trace.parquet"]).unwrap();
+    assert_eq!(trace.digest(), whole.digest());
+    assert_eq!((trace.phases(), trace.positions()), (whole.phases(), whole.positions()));
+    assert_eq!(trace.token_ids(), whole.token_ids());
+    let flame = imported(Format::FlameMoe, &["flame_moe"]).unwrap();
+    assert_eq!((flame.tokens(), flame.sequences().len()), (224, 1));
+    assert!(flame.ids() == whole.ids());
+    assert_eq!(flame.token_ids(), whole.token_ids());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.parquet");
+    for original in [&whole, &hotset_traces::testing::full_trace()] {
+        export(original, ExportFormat::Parquet, &path).unwrap();
+        let back =
+            import_files(Format::Parquet, &[path.clone()], &ImportOptions::default(), &()).unwrap();
+        assert_eq!(back.trace.digest(), original.digest());
+        assert_eq!(back.trace.phases(), original.phases());
+        assert_eq!(back.trace.steps(), original.steps());
+    }
 }

@@ -85,7 +85,9 @@ fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
         };
         if let Some(before) = found.replace(format).filter(|&before| before != format) {
             let (before, now) = (Format::info(before).name, format.info().name);
-            return say(format!("is {now}, the inputs before it {before}; one trace has one format"));
+            return say(format!(
+                "is {now}, the inputs before it {before}; one trace has one format"
+            ));
         }
     }
     let format = found.ok_or_else(|| Fault::Usage("no input".to_owned()))?;

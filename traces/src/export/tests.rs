@@ -2,9 +2,7 @@
 
 use super::{ExportFormat, export, export_formats};
 use crate::testing::{full_builder, full_trace};
-use crate::{
-    Format, Ids, ImportOptions, LayerShape, Shape, Trace, TraceBuilder, Weights, import,
-};
+use crate::{Format, Ids, ImportOptions, LayerShape, Shape, Trace, TraceBuilder, Weights, import};
 
 fn there_and_back(trace: &Trace, to: ExportFormat, from: Format) -> Trace {
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +69,8 @@ fn arrays_need_one_top_k_and_lines_do_not() {
     assert_eq!(back.positions(), trace.positions());
     assert_eq!((back.phases(), back.steps()), (trace.phases(), trace.steps()));
     assert_eq!(back.token_ids(), trace.token_ids());
-    let numbers = |trace: &Trace| trace.shape().layers().iter().map(|l| l.number).collect::<Vec<_>>();
+    let numbers =
+        |trace: &Trace| trace.shape().layers().iter().map(|l| l.number).collect::<Vec<_>>();
     assert_eq!(numbers(&back), numbers(&trace));
     let (old, new) = (trace.weights().unwrap(), back.weights().unwrap());
     assert!((0..old.len()).all(|index| old.get(index) == new.get(index)));

@@ -280,15 +280,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 pub(super) mod tests {
     use super::*;
 
-    /// An `.npy` file as NumPy writes it.
-    pub(in crate::import) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-        let mut text =
-            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-        text.push_str(&" ".repeat(63 - (10 + text.len()) % 64));
-        text.push('\n');
-        [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes(), data]
-            .concat()
-    }
+    pub(in crate::import) use crate::testing::inputs::npy;
 
     fn place() -> Place<'static> {
         Place { path: Path::new("a.npz"), name: "x" }

@@ -29,9 +29,9 @@ pub(super) fn required<'a>(
     name: &str,
     layout: &str,
 ) -> Result<AnyArray<'a>> {
-    arrays.array(name)?.ok_or_else(|| {
-        input.error(format!("array {name}"), format!("is missing; {layout}"))
-    })
+    arrays
+        .array(name)?
+        .ok_or_else(|| input.error(format!("array {name}"), format!("is missing; {layout}")))
 }
 
 /// An array of another shape or type than its place asks for.
@@ -41,8 +41,7 @@ pub(super) fn mismatch<R: Read>(
     expected: &str,
     found: &Array<R>,
 ) -> Error {
-    let problem =
-        format!("expected {expected}, found {:?} of {}", found.shape, found.dtype.name());
+    let problem = format!("expected {expected}, found {:?} of {}", found.shape, found.dtype.name());
     input.error(format!("array {name}"), problem)
 }
 
@@ -110,9 +109,6 @@ impl Arrays for Npz<'_> {
 }
 
 /// Bytes of an array that lies in memory.
-pub(super) fn in_memory<'a>(
-    bytes: &'a [u8],
-    place: Place<'_>,
-) -> Result<Array<Cursor<&'a [u8]>>> {
+pub(super) fn in_memory<'a>(bytes: &'a [u8], place: Place<'_>) -> Result<Array<Cursor<&'a [u8]>>> {
     Array::open(Cursor::new(bytes), bytes.len() as u64, place)
 }

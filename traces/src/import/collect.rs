@@ -140,8 +140,7 @@ impl<'a> Collector<'a> {
         numbering: Numbering<'_>,
         top_ks: &[u32],
     ) -> Result<&Layers> {
-        let layers =
-            Layers::new(input, self.options, self.config.as_ref(), numbering, top_ks)?;
+        let layers = Layers::new(input, self.options, self.config.as_ref(), numbering, top_ks)?;
         if let Some(before) = &self.layers {
             before.agree(input, &layers)?;
         } else {
@@ -231,7 +230,7 @@ impl<'a> Collector<'a> {
             return Err(input.error("ids", "rows before their layers"));
         };
         let row_len = layers.row_len;
-        if rows.len() % row_len != 0 {
+        if !rows.len().is_multiple_of(row_len) {
             let problem = format!("{} ids are no whole rows of {row_len}", rows.len());
             return Err(input.error("ids", problem));
         }
@@ -268,7 +267,13 @@ impl<'a> Collector<'a> {
     }
 
     /// Positions and phase of rows that follow each other.
-    pub(super) fn run(&mut self, input: &Input<'_>, first: u64, count: u64, phase: Phase) -> Result<()> {
+    pub(super) fn run(
+        &mut self,
+        input: &Input<'_>,
+        first: u64,
+        count: u64,
+        phase: Phase,
+    ) -> Result<()> {
         let end = first.checked_add(count).filter(|&end| end <= u64::from(u32::MAX));
         let Some(end) = end else {
             let problem = format!("{count} tokens from position {first} on: over 32 bits");
@@ -350,8 +355,11 @@ impl<'a> Collector<'a> {
             let stated = self.stated_bytes.iter().find(|(layer, _)| *layer == number);
             self.options.expert_bytes.or(stated.map(|(_, bytes)| *bytes)).unwrap_or(0)
         };
-        let shape = layers.kept.iter().map(|&(number, top_k)| {
-            LayerShape { number, experts, top_k, expert_bytes: bytes_of(number) }
+        let shape = layers.kept.iter().map(|&(number, top_k)| LayerShape {
+            number,
+            experts,
+            top_k,
+            expert_bytes: bytes_of(number),
         });
         let shape = Shape::new(shape.collect())?;
         let tokens = self.rows as usize;
@@ -399,7 +407,8 @@ impl<'a> Collector<'a> {
         if self.zeros_are_meant {
             return Ok(());
         }
-        let suspicious = |&&(_, start, end): &&(u32, usize, usize)| end - start > 1 || self.rows >= FEW;
+        let suspicious =
+            |&&(_, start, end): &&(u32, usize, usize)| end - start > 1 || self.rows >= FEW;
         let numbers: Vec<String> =
             self.zeros.iter().filter(suspicious).map(|zeros| zeros.0.to_string()).collect();
         if numbers.is_empty() {
@@ -487,7 +496,9 @@ impl<'a> Collector<'a> {
     ) -> Result<Option<PredictionData>> {
         let Some(predictions) = self.predictions.take() else { return Ok(None) };
         if !layers.whole() || !predictions.cover(self.rows, shape.layers().len()) {
-            self.note("predictions are left out: layers were left out, or not all tokens have them");
+            self.note(
+                "predictions are left out: layers were left out, or not all tokens have them",
+            );
             return Ok(None);
         }
         predictions.into_data(check::predictions_are_narrow(shape.max_experts())).map(Some)

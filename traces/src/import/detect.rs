@@ -6,12 +6,12 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
+use super::Format;
 use super::array::{Array, Dtype, Place};
 use super::arrays::{Arrays, Npz};
 use super::histogram::HistogramFormat;
 use super::input::Input;
 use super::torch::Torch;
-use super::Format;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,9 @@ pub fn detect(path: impl AsRef<Path>) -> Option<Detected> {
         [b'P', b'A', b'R', b'1', ..] => Some(Detected::Trace(Format::Parquet)),
         [_, _, _, _, _, 0, 0, 0, b'{', ..] => Some(Detected::Trace(Format::Safetensors)),
         // An old importance matrix: entries, the length of the first name, the name.
-        [_, _, 0, 0, _, 0, 0, 0, name @ ..] if name.starts_with(b"blk") || name.starts_with(b"out") => {
+        [_, _, 0, 0, _, 0, 0, 0, name @ ..]
+            if name.starts_with(b"blk") || name.starts_with(b"out") =>
+        {
             Some(Detected::Histogram(HistogramFormat::ImatrixDat))
         }
         _ => text(&input),
@@ -69,7 +71,8 @@ fn folder(path: &Path) -> Option<Detected> {
     if path.join("actives").is_dir() {
         return Some(Detected::Trace(Format::FlameMoe));
     }
-    let mut files: Vec<_> = std::fs::read_dir(path).ok()?.filter_map(|e| Some(e.ok()?.path())).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(path).ok()?.filter_map(|e| Some(e.ok()?.path())).collect();
     files.retain(|file| file.is_file());
     files.sort();
     // A folder is what all of its files are.

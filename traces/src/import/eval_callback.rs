@@ -39,7 +39,8 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             && text.contains("cb_eval:")
             && !text[..text.len() - name.len()].contains('(')
         {
-            block = Some(header(name).ok_or_else(|| refuse("not a block's first line".to_owned()))?);
+            block =
+                Some(header(name).ok_or_else(|| refuse("not a block's first line".to_owned()))?);
         } else if text.contains("cb_eval:") {
             block = None;
         }
@@ -68,7 +69,8 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
                 passes.batch.add(refuse, token, open.layer, ids, &[])?;
             }
             block = None;
-        } else if let Some(row) = text.strip_prefix('[').map(|row| row.trim_end_matches([']', ','])) {
+        } else if let Some(row) = text.strip_prefix('[').map(|row| row.trim_end_matches([']', ',']))
+        {
             for value in row.split(',').map(str::trim).filter(|value| !value.is_empty()) {
                 let id = value.parse::<f64>().ok().filter(|id| id.fract() == 0.0);
                 let id = id.filter(|id| (0.0..=65535.0).contains(id));
@@ -93,7 +95,8 @@ fn header(text: &str) -> Option<Block> {
     let (layer, rest) = text.split_once(' ')?;
     let (_, extent) = rest.rsplit_once("= {")?;
     let extent = extent.strip_suffix('}')?;
-    let extent: Vec<usize> = extent.split(',').map(|n| n.trim().parse().ok()).collect::<Option<_>>()?;
+    let extent: Vec<usize> =
+        extent.split(',').map(|n| n.trim().parse().ok()).collect::<Option<_>>()?;
     let [top_k, tokens, 1, 1] = extent[..] else { return None };
     let sane = (1..=1 << 16).contains(&top_k) && (1..=1 << 24).contains(&tokens);
     sane.then_some(Block { layer: layer.parse().ok()?, top_k, tokens, ids: Vec::new() })

@@ -43,7 +43,8 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             input.error(format!("line {number}"), problem)
         })?;
         if !numbers.push(value) {
-            let problem = format!("over {MAX_EXPERTS} distinct numbers, which cannot be told apart");
+            let problem =
+                format!("over {MAX_EXPERTS} distinct numbers, which cannot be told apart");
             return Err(input.error(format!("line {number}"), problem));
         }
     }

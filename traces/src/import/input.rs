@@ -76,6 +76,17 @@ impl<'a> Input<'a> {
         Self { path, bytes: None, progress: self.progress }
     }
 
+    /// A file of its contents, for readers that need one.
+    #[cfg(feature = "parquet")]
+    pub(super) fn as_file(&self) -> Result<File> {
+        let Some(bytes) = self.bytes else {
+            return File::open(self.path).map_err(|e| Error::io("open", self.path, e));
+        };
+        let mut file = tempfile::tempfile().map_err(|e| self.io(e))?;
+        io::Write::write_all(&mut file, bytes).map_err(|e| self.io(e))?;
+        Ok(file)
+    }
+
     /// Opens it for reading anywhere in it.
     pub(super) fn open(&self) -> Result<Reader<'a>> {
         let kind = match self.bytes {

@@ -104,7 +104,7 @@ impl Run {
         self.shortest = if self.shortest == 0 { ids.len() } else { self.shortest.min(ids.len()) };
         let Some(top_k) = self.top_k.filter(|&k| k > 0) else { return Ok(()) };
         let count = ids.len() / top_k as usize;
-        if ids.len() % top_k as usize != 0 {
+        if !ids.len().is_multiple_of(top_k as usize) {
             let (found, layer) = (ids.len(), self.layer);
             let problem = format!(
                 "{found} experts of layer {layer} before it are no multiple of top-k {top_k}: \
@@ -115,7 +115,13 @@ impl Run {
         passes.layer(input, rows, self.layer)?;
         for (index, ids) in ids.chunks_exact(top_k as usize).enumerate() {
             let token = index as i64 - count as i64;
-            passes.batch.add(|problem| at_line(input, line, problem), token, self.layer, ids, &[])?;
+            passes.batch.add(
+                |problem| at_line(input, line, problem),
+                token,
+                self.layer,
+                ids,
+                &[],
+            )?;
         }
         self.ids = ids;
         self.ids.clear();

@@ -29,6 +29,8 @@ mod npz;
 mod nvmoe;
 mod options;
 mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_rows;
 mod pickle;
 mod pickle_ops;
 mod policylang;
@@ -164,6 +166,10 @@ const REGISTRY: &[FormatInfo] = &[
     flame::INFO,
 ];
 
+/// Why Parquet is not read.
+#[cfg(not(feature = "parquet"))]
+const NO_PARQUET: &str = "this build reads no Parquet: build hotset with --features parquet";
+
 /// All formats, in the order in which they are listed to people.
 pub fn formats() -> &'static [FormatInfo] {
     REGISTRY
@@ -289,7 +295,11 @@ fn expand(info: &FormatInfo, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
         if files.is_empty() {
             let wanted = info.extensions.join(", .");
-            return Err(Error::import(path, "folder", format!("has no file that ends in .{wanted}")));
+            return Err(Error::import(
+                path,
+                "folder",
+                format!("has no file that ends in .{wanted}"),
+            ));
         }
         files.sort_by_cached_key(|file| natural(&file.to_string_lossy()));
         all.extend(files);

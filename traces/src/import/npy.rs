@@ -123,9 +123,7 @@ fn add(sequences: &[Described], input: &Input<'_>, into: &mut Collector<'_>) -> 
         sequence.label.clone_from(&described.label);
         sequence.has_repetition = described.has_repetition;
     }
-    sequences
-        .iter()
-        .try_for_each(|sequence| into.run(input, 0, sequence.tokens, Phase::Decode))
+    sequences.iter().try_for_each(|sequence| into.run(input, 0, sequence.tokens, Phase::Decode))
 }
 
 fn sequences_beside(input: &Input<'_>) -> Result<Option<Vec<Described>>> {
@@ -134,7 +132,8 @@ fn sequences_beside(input: &Input<'_>) -> Result<Option<Vec<Described>>> {
 }
 
 fn read_sequences(path: &Path, limit: u64) -> Result<Vec<Described>> {
-    let refuse = |line: usize, problem: String| Error::import(path, format!("line {line}"), problem);
+    let refuse =
+        |line: usize, problem: String| Error::import(path, format!("line {line}"), problem);
     let mut reader =
         csv::Reader::from_path(path).map_err(|e| Error::import(path, "line 1", e.to_string()))?;
     let header = reader.headers().map_err(|e| refuse(1, e.to_string()))?.clone();
@@ -162,7 +161,10 @@ fn read_sequences(path: &Path, limit: u64) -> Result<Vec<Described>> {
             return Err(refuse(line, format!("first_row is {first_row}, expected {start}")));
         }
         if sequences.len() as u64 >= limit {
-            return Err(refuse(line, format!("over {limit} sequences, more than the ids can have")));
+            return Err(refuse(
+                line,
+                format!("over {limit} sequences, more than the ids can have"),
+            ));
         }
         let labels: Vec<&str> = ["dataset", "category"].iter().filter_map(|c| text(c)).collect();
         let tokens = u64::from(number("decode_tokens")?.unwrap_or(0));

@@ -57,11 +57,7 @@ pub(super) fn import_arrays(
 
 const LAYOUT: &str = "hotset-npz/1 needs expert_ids, sequence, position and phase";
 
-fn import_hotset(
-    input: &Input<'_>,
-    file: &mut dyn Arrays,
-    into: &mut Collector<'_>,
-) -> Result<()> {
+fn import_hotset(input: &Input<'_>, file: &mut dyn Arrays, into: &mut Collector<'_>) -> Result<()> {
     let info = info(input, file)?;
     let mut ids = required(file, input, "expert_ids", LAYOUT)?;
     let place = |name| Place { path: input.path(), name };
@@ -226,7 +222,7 @@ fn predictions(
         let problem = format!("{ahead} lookaheads of width {width}, not as the inputs before it");
         return Err(place.error(problem));
     }
-    let row = layers.checked_mul(width).unwrap_or(usize::MAX);
+    let row = layers.saturating_mul(width);
     let mut seen = 0usize;
     let mut lookahead = |rows: usize| {
         let at = seen / tokens.max(1);

@@ -73,8 +73,7 @@ impl ModelConfig {
             .filter(|&layers| (1..=MAX_LAYERS).contains(&layers))
             .ok_or("num_hidden_layers is missing or absurd")?;
         let dense = (0..layers).filter(|&layer| !routed(config, layer)).collect();
-        let experts =
-            ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
+        let experts = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"];
         let top_k = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "top_k_experts"];
         Ok(Self { layers, dense, experts: number(&experts), top_k: number(&top_k) })
     }
@@ -102,7 +101,9 @@ fn routed(config: &Value, layer: u32) -> bool {
     if listed("mlp_only_layers") == Some(true) {
         return false;
     }
-    if number("decoder_sparse_step").is_some_and(|step| step > 1 && !(layer + 1).is_multiple_of(step)) {
+    if number("decoder_sparse_step")
+        .is_some_and(|step| step > 1 && !(layer + 1).is_multiple_of(step))
+    {
         return false;
     }
     // Llama 4: layers named routed; newer configs: a kind for each layer.

@@ -71,12 +71,27 @@ pub(super) enum Object {
     Dict(Vec<(Value, Value)>),
     Tuple(Box<[Value]>),
     /// A tensor's values: the entry `data/<key>` of the archive.
-    Storage { element: Element, key: (u32, u32) },
-    Tensor { storage: u32, offset: u64, shape: Box<[u64]>, strides: Box<[u64]> },
+    Storage {
+        element: Element,
+        key: (u32, u32),
+    },
+    Tensor {
+        storage: u32,
+        offset: u64,
+        shape: Box<[u64]>,
+        strides: Box<[u64]>,
+    },
     /// The element type of a NumPy array.
-    Dtype { element: Element, little: bool },
+    Dtype {
+        element: Element,
+        little: bool,
+    },
     /// A NumPy array, complete once its state was set.
-    Array { element: Element, shape: Box<[u64]>, data: Value },
+    Array {
+        element: Element,
+        shape: Box<[u64]>,
+        data: Value,
+    },
 }
 
 /// Everything that a pickle holds.
@@ -547,9 +562,7 @@ impl Machine {
                 };
                 self.make(Object::Dtype { element, little: true }, 0)
             }
-            (Name::Encode, [Value::Text(start, len), ..]) => {
-                self.push(Value::Latin1(*start, *len))
-            }
+            (Name::Encode, [Value::Text(start, len), ..]) => self.push(Value::Latin1(*start, *len)),
             _ => Err(format!("a call of {name:?} with other arguments than data have")),
         }
     }

@@ -68,7 +68,8 @@ fn add(
     let name = "rollout_routed_experts";
     let top_ks = top_ks(Place { path: input.path(), name }, layers, top_k)?;
     let vocabulary = torch.pickle.get(sample, "tokens").and_then(|list| torch.pickle.ints(list));
-    let vocabulary = vocabulary.ok_or_else(|| refuse("tokens are no list of numbers".to_owned()))?;
+    let vocabulary =
+        vocabulary.ok_or_else(|| refuse("tokens are no list of numbers".to_owned()))?;
     if vocabulary.len() != tokens + 1 {
         let all = vocabulary.len();
         return Err(refuse(format!("{all} tokens, {tokens} routes; there is one route less")));

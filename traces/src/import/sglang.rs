@@ -218,9 +218,8 @@ impl<'a> File<'a> {
             let (positions, ids) = (positions.len(), token_ids.len());
             return Err(refuse(format!("{positions} positions, {ids} token ids, {tokens} routes")));
         }
-        let cell = |layer: usize, token: usize| {
-            &raw.values[(layer * tokens + token) * width..][..width]
-        };
+        let cell =
+            |layer: usize, token: usize| &raw.values[(layer * tokens + token) * width..][..width];
         if layout.is_none() && tokens > 0 {
             *layout = Some(find_layout(layers, tokens, asked, cell).map_err(refuse)?);
         }
@@ -291,7 +290,8 @@ fn find_layout<'a>(
     asked: Option<u32>,
     cell: impl Fn(usize, usize) -> &'a [i32],
 ) -> Result<Layout, String> {
-    let there = |layer: usize, token: usize| cell(layer, token).iter().filter(|&&id| id >= 0).count();
+    let there =
+        |layer: usize, token: usize| cell(layer, token).iter().filter(|&&id| id >= 0).count();
     let routed = |layer: usize| (0..tokens).any(|token| there(layer, token) > 0);
     let numbers: Vec<u32> = (0..layers).filter(|&l| routed(l)).map(|layer| layer as u32).collect();
     let Some(&first) = numbers.first() else {

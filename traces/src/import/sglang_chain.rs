@@ -96,7 +96,9 @@ impl Chains {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
                     let end = at.checked_add(length).filter(|&end| end <= count);
                     let Some(end) = end else {
-                        return refuse(format!("extend_seq_lens add up to more than {count} tokens"));
+                        return refuse(format!(
+                            "extend_seq_lens add up to more than {count} tokens"
+                        ));
                     };
                     if length > 0 {
                         parts.push((at, length));
@@ -124,7 +126,8 @@ impl Chains {
                 }
                 None => return refuse(format!("over {} requests", self.limit)),
             };
-            let decode = count == 1 && (pass.mode == Mode::Decode || pass.mode == Mode::Mixed && !new);
+            let decode =
+                count == 1 && (pass.mode == Mode::Decode || pass.mode == Mode::Mixed && !new);
             let phase = if decode { Phase::Decode } else { Phase::Prefill };
             for token in from..from + count {
                 let expected = i64::from(position) + (token - from) as i64;

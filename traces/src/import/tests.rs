@@ -197,10 +197,7 @@ fn bare_arrays_of_every_integer_type() {
         assert_eq!((trace.phase(0), trace.shape().total_experts()), (Phase::Prefill, 8));
     }
     let negative = ids("<i4", &[7, 0, 0, 0, 255, 255, 255, 255]).unwrap_err().to_string();
-    assert!(
-        negative.ends_with("x.npy: token 0: id -1; expert ids are 0 to 65535"),
-        "{negative}"
-    );
+    assert!(negative.ends_with("x.npy: token 0: id -1; expert ids are 0 to 65535"), "{negative}");
     assert!(ids("<f4", &[0; 8]).unwrap_err().to_string().contains("floats, expected integer ids"));
 }
 
@@ -241,5 +238,33 @@ fn every_format_is_registered_under_its_name() {
     }
     assert_eq!(Format::from_name("nzp"), None);
     assert_eq!(giving("weights")[..2], ["npz", "npy"]);
-    assert_eq!(giving("steps"), ["npz", "safetensors", "jsonl", "sglang"]);
+    assert_eq!(giving("steps"), ["npz", "safetensors", "jsonl", "parquet", "sglang"]);
+}
+
+/// Every sample of our own has the routing that it was made of.
+#[test]
+fn samples_of_our_own_are_read() {
+    use crate::testing::inputs::{REQUESTS, Reader, cell, samples};
+    for sample in samples() {
+        let Reader::Trace(format) = sample.reader else { continue };
+        let name = format.info().name;
+        let trace = import_bytes(format, name, &sample.contents.bytes(), &sample.options);
+        let trace = trace.unwrap_or_else(|e| panic!("{name}: {e}"));
+        if format == Format::Ids {
+            continue;
+        }
+        for row in 0..trace.tokens() {
+            for layer in 0..2 {
+                let ids = cell(row, layer).map(u32::from);
+                assert!(trace.layer_ids(row, layer).iter().eq(ids), "{name}, row {row}");
+            }
+        }
+        let phases: Vec<u8> = REQUESTS
+            .iter()
+            .flat_map(|&(tokens, prompt)| (0..tokens).map(move |n| u8::from(n >= prompt)))
+            .collect();
+        if trace.sequences().len() == 2 && format != Format::Lattice {
+            assert_eq!(trace.phases(), phases, "{name}");
+        }
+    }
 }

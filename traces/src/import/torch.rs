@@ -44,7 +44,8 @@ impl<'a> Torch<'a> {
         }
         let pickle = entry(input, &mut archive, &name, length)?.unwrap_or_default();
         let budget = length.saturating_mul(2).saturating_add(32 << 20);
-        let pickle = Pickle::read(pickle, budget).map_err(|e| input.error("data.pkl", e.to_string()))?;
+        let pickle =
+            Pickle::read(pickle, budget).map_err(|e| input.error("data.pkl", e.to_string()))?;
         let budget = length.saturating_mul(8).saturating_add(64 << 20);
         Ok(Self { input: *input, archive, prefix, pickle, budget })
     }
@@ -77,7 +78,9 @@ impl<'a> Torch<'a> {
                 let last = if count == 0 { Some(0) } else { last.map(|last| last + 1) };
                 let key = String::from_utf8_lossy(self.pickle.slice(key.0, key.1)).into_owned();
                 let bytes = self.storage(&key, place)?;
-                if last.and_then(|n| n.checked_mul(size as u64)).is_none_or(|n| n > bytes.len() as u64)
+                if last
+                    .and_then(|n| n.checked_mul(size as u64))
+                    .is_none_or(|n| n > bytes.len() as u64)
                 {
                     let there = bytes.len() / size;
                     let problem = format!("shape {shape:?} reaches past its {there} values");
@@ -143,7 +146,8 @@ impl<'a> Torch<'a> {
     fn storage(&mut self, key: &str, place: &str) -> Result<Vec<u8>> {
         let name = format!("{}data/{key}", self.prefix);
         let bytes = entry(&self.input, &mut self.archive, &name, self.budget)?;
-        let bytes = bytes.ok_or_else(|| self.refuse(place, format!("its storage {key} is missing")))?;
+        let bytes =
+            bytes.ok_or_else(|| self.refuse(place, format!("its storage {key} is missing")))?;
         self.budget -= bytes.len() as u64;
         Ok(bytes)
     }

@@ -5,8 +5,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
 use super::array::{Place, top_ks};
 use super::arrays::in_memory;
@@ -61,7 +61,12 @@ enum Routes {
     None,
     /// A whole `.npy` file.
     Npy(Vec<u8>),
-    Lists { ids: Vec<u16>, rows: u32, layers: u32, top_k: u32 },
+    Lists {
+        ids: Vec<u16>,
+        rows: u32,
+        layers: u32,
+        top_k: u32,
+    },
 }
 
 impl<'de> Deserialize<'de> for Routes {

@@ -81,11 +81,15 @@ impl<'a> Gguf<'a> {
         let end = start.and_then(|start| start.checked_add(count.checked_mul(4)?));
         let whole = self.reader.len();
         let (Some(start), true) = (start, end.is_some_and(|end| end <= whole)) else {
-            return Err(refuse(format!("{count} values at {offset} reach past the file's {whole}")));
+            return Err(refuse(format!(
+                "{count} values at {offset} reach past the file's {whole}"
+            )));
         };
         let mut values = vec![0f32; *count as usize];
         self.reader.seek(SeekFrom::Start(start)).map_err(|e| self.input.io(e))?;
-        self.reader.read_exact(bytemuck::cast_slice_mut(&mut values)).map_err(|e| self.input.io(e))?;
+        self.reader
+            .read_exact(bytemuck::cast_slice_mut(&mut values))
+            .map_err(|e| self.input.io(e))?;
         Ok(values)
     }
 
@@ -115,7 +119,8 @@ impl<'a> Gguf<'a> {
             10..=12 => Some(8),
             _ => None,
         };
-        let unknown = |input: Input<'_>| input.error(key, format!("a value of unknown kind {kind}"));
+        let unknown =
+            |input: Input<'_>| input.error(key, format!("a value of unknown kind {kind}"));
         match kind {
             8 => {
                 let text = self.text()?;
@@ -152,9 +157,9 @@ impl<'a> Gguf<'a> {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.reader.read_exact(bytes).map_err(|e| {
-            self.input.error("header", format!("it ends inside its header: {e}"))
-        })
+        self.reader
+            .read_exact(bytes)
+            .map_err(|e| self.input.error("header", format!("it ends inside its header: {e}")))
     }
 
     fn u32(&mut self) -> Result<u32> {

@@ -61,7 +61,9 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
             }
             let before = layers.entry(layer).or_insert_with(|| counts.clone());
             if *before != counts {
-                return Err(refuse("counts differ from those of the layer's other weights".to_owned()));
+                return Err(refuse(
+                    "counts differ from those of the layer's other weights".to_owned(),
+                ));
             }
         }
         for (layer, counts) in layers {

@@ -191,8 +191,7 @@ impl Histogram {
                 Error::shape(format!("{name} has no counts of layer {number}, the model has it"))
             })?;
             if counted.counts.len() != layer.experts as usize {
-                let (number, found, experts) =
-                    (layer.number, counted.counts.len(), layer.experts);
+                let (number, found, experts) = (layer.number, counted.counts.len(), layer.experts);
                 return Err(Error::shape(format!(
                     "{name} counts {found} experts in layer {number}, the model has {experts}"
                 )));
@@ -201,7 +200,9 @@ impl Histogram {
         }
         if self.layers.len() != shape.layers().len() {
             let (found, layers) = (self.layers.len(), shape.layers().len());
-            return Err(Error::shape(format!("{name} counts {found} layers, the model has {layers}")));
+            return Err(Error::shape(format!(
+                "{name} counts {found} layers, the model has {layers}"
+            )));
         }
         Ok(uses)
     }

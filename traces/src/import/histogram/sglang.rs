@@ -117,9 +117,8 @@ fn per_pass(inputs: &[Input<'_>]) -> Result<Counts> {
                 continue;
             }
             let tensor = torch.pickle.get(record, "global_physical_count");
-            let tensor = tensor.ok_or_else(|| {
-                input.error("records", "a record without global_physical_count")
-            })?;
+            let tensor = tensor
+                .ok_or_else(|| input.error("records", "a record without global_physical_count"))?;
             let counts: Ints<i64> = torch.ints(tensor, "global_physical_count")?;
             if counts.shape != [layers, physical] {
                 let problem = format!("counts are {:?}, the map {:?}", counts.shape, map.shape);

@@ -68,7 +68,9 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
     if all.len() < ranks {
         notes.push("ranks that say the same are counted once".to_owned());
     } else if ranks > 1 {
-        notes.push("ranks are added up: whether each counts its own tokens is not documented".into());
+        notes.push(
+            "ranks are added up: whether each counts its own tokens is not documented".into(),
+        );
     }
     let mut sums = Layers::new();
     for (layer, counts) in all.into_iter().flatten() {
@@ -85,7 +87,8 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
         return Err(input.error("meta_info.json", problem));
     }
     let top_k = meta.and_then(|meta| meta.num_experts_per_token).map(u64::from);
-    let selected = sums.values().next().map(|counts| counts.iter().sum::<u64>());
+    let add = |sum: u64, &count: &u64| sum.saturating_add(count);
+    let selected = sums.values().next().map(|counts| counts.iter().fold(0, add));
     let tokens = selected.zip(top_k.filter(|&k| k > 0)).map(|(all, top_k)| all / top_k);
     Ok(Counts { layers: sums.into_iter().collect(), tokens, notes })
 }
