@@ -214,6 +214,9 @@ impl<'a> File<'a> {
             let shape = &raw.shape;
             return Err(refuse(format!("topk_ids_of_layer is {shape:?}, not [layers, tokens, 8]")));
         };
+        if layers > 1 << 16 || width == 0 {
+            return Err(refuse(format!("topk_ids_of_layer has {layers} layers of {width} ids")));
+        }
         if positions.len() != token_ids.len() || positions.len() > tokens {
             let (positions, ids) = (positions.len(), token_ids.len());
             return Err(refuse(format!("{positions} positions, {ids} token ids, {tokens} routes")));

@@ -69,7 +69,7 @@ impl<'a> Torch<'a> {
                 else {
                     return Err(self.refuse(place, "a tensor without a storage"));
                 };
-                let (shape, count) = self.extent(&shape, place)?;
+                let (shape, count) = self.extent::<T>(&shape, place)?;
                 let size = self.size_of(element, place)?;
                 // The last element that is reached, from which the bytes that are needed.
                 let last = shape.iter().zip(&strides).try_fold(offset, |last, (&dim, &stride)| {
@@ -90,7 +90,7 @@ impl<'a> Torch<'a> {
                 Ok(Ints { values: self.narrow(values, count, place)?, shape })
             }
             Some(Object::Array { element, shape, data }) => {
-                let (shape, count) = self.extent(&shape, place)?;
+                let (shape, count) = self.extent::<T>(&shape, place)?;
                 let size = self.size_of(element, place)?;
                 let latin1;
                 let bytes = match data {
@@ -119,12 +119,18 @@ impl<'a> Torch<'a> {
     }
 
     /// The shape, and how many values it has: no more than a file of this size may give.
-    fn extent(&self, shape: &[u64], place: &str) -> Result<(Vec<usize>, usize)> {
+    fn extent<T>(&mut self, shape: &[u64], place: &str) -> Result<(Vec<usize>, usize)> {
         let count = shape.iter().try_fold(1u64, |all, &dim| all.checked_mul(dim));
-        let count = count.filter(|&count| count <= self.input.size() / 2 + (8 << 20));
+        let most = 2 * self.input.size() + (16 << 20);
+        let count = count.filter(|&count| count <= most / size_of::<T>() as u64);
         let sane = shape.iter().all(|&dim| dim <= 1 << 40);
         match count.filter(|_| sane) {
-            Some(count) => Ok((shape.iter().map(|&dim| dim as usize).collect(), count as usize)),
+            // The same few values may not be read forever either.
+            Some(count) if count <= self.budget => {
+                self.budget -= count;
+                Ok((shape.iter().map(|&dim| dim as usize).collect(), count as usize))
+            }
+            Some(_) => Err(self.refuse(place, "more values than a file of this size explains")),
             None => Err(self.refuse(place, format!("shape {shape:?} is more than the file holds"))),
         }
     }

@@ -20,10 +20,11 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
         let length = stream.len();
         let mut array = Array::open(stream, length, place)?;
         let extent = match (&array.shape[..], array.dtype) {
-            (&[_, layers, experts], Dtype::F64) => (layers, experts),
+            // Without a sequence there would be sums as large as the header pleases.
+            (&[1..=usize::MAX, layers @ 1..=65_536, experts], Dtype::F64) => (layers, experts),
             (shape, dtype) => {
                 let found = format!("{shape:?} of {}", dtype.name());
-                let expected = "expected [sequences, layers, experts] of f64";
+                let expected = "expected [sequences, layers, experts] of f64, none 0";
                 return Err(place.error(format!("{expected}, found {found}")));
             }
         };

@@ -31,6 +31,9 @@ fn add(
     logical: impl Fn(usize, usize) -> Option<usize>,
     experts: usize,
 ) -> Result<()> {
+    if layers > 1 << 16 || !experts_fit(experts) {
+        return Err(input.error("counts", format!("{layers} layers of {experts} experts")));
+    }
     if sums.is_empty() {
         *sums = vec![vec![0; experts]; layers];
     }
