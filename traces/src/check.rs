@@ -25,8 +25,9 @@ pub(crate) fn predictions_are_narrow(max_experts: u32) -> bool {
     max_experts < 256
 }
 
-/// All checks.
-pub(crate) fn all(parts: &Parts) -> Result<()> {
+/// All checks. `seen` is given the ids as they pass, so that who hashes them too need not read
+/// them again.
+pub(crate) fn all(parts: &Parts, mut seen: impl FnMut(IdColumn<'_>)) -> Result<()> {
     let tokens = sequences(&parts.sequences)?;
     lengths(parts, tokens)?;
     rise("positions", &parts.positions, &parts.sequences)?;
@@ -35,9 +36,11 @@ pub(crate) fn all(parts: &Parts) -> Result<()> {
         rise("steps", steps, &parts.sequences)?;
     }
     let row_len = parts.shape.row_len();
-    parts
-        .ids
-        .windows(row_len, |first, ids| rows::check(&parts.shape, ids, first / row_len, CHUNK))?;
+    parts.ids.windows(row_len, |first, ids| {
+        rows::check(&parts.shape, ids, first / row_len, CHUNK)?;
+        seen(ids);
+        Ok(())
+    })?;
     if let Some(data) = &parts.weights {
         data.windows(|first, window| weights(&parts.shape, first, window))?;
     }

@@ -12,25 +12,33 @@ const CHUNK: usize = 1 << 16;
 
 /// BLAKE3 of the routing: the number of layers, each layer's top-k, each sequence's tokens (all
 /// as little-endian integers, the counts first), then all ids as little-endian `u16`.
-///
-/// # Errors
-/// A spooled column that cannot be read.
-pub(crate) fn routing(parts: &Parts) -> Result<blake3::Hash> {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"hotset routing/1");
-    hasher.update(&(parts.shape.layers().len() as u32).to_le_bytes());
-    for layer in parts.shape.layers() {
-        hasher.update(&layer.top_k.to_le_bytes());
+pub(crate) struct Routing(blake3::Hasher);
+
+impl Routing {
+    /// Everything before the ids.
+    pub(crate) fn begin(parts: &Parts) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"hotset routing/1");
+        hasher.update(&(parts.shape.layers().len() as u32).to_le_bytes());
+        for layer in parts.shape.layers() {
+            hasher.update(&layer.top_k.to_le_bytes());
+        }
+        hasher.update(&(parts.sequences.len() as u64).to_le_bytes());
+        for sequence in &parts.sequences {
+            hasher.update(&(sequence.rows.len() as u64).to_le_bytes());
+        }
+        Self(hasher)
     }
-    hasher.update(&(parts.sequences.len() as u64).to_le_bytes());
-    for sequence in &parts.sequences {
-        hasher.update(&(sequence.rows.len() as u64).to_le_bytes());
+
+    /// The next ids.
+    pub(crate) fn ids(&mut self, ids: IdColumn<'_>) {
+        hash_ids(&mut self.0, ids);
     }
-    parts.ids.windows(1, |_, ids| {
-        hash_ids(&mut hasher, ids);
-        Ok(())
-    })?;
-    Ok(hasher.finalize())
+
+    /// The digest, once all ids were given.
+    pub(crate) fn finish(self) -> blake3::Hash {
+        self.0.finalize()
+    }
 }
 
 /// BLAKE3 of the routing's digest and of everything else that a replay can see.
