@@ -32,7 +32,6 @@ mod parquet;
 #[cfg(feature = "parquet")]
 mod parquet_rows;
 mod pickle;
-mod pickle_ops;
 mod policylang;
 mod predictions;
 mod rollout;
