@@ -20,7 +20,7 @@ use crate::fault::Fault;
 /// The trace that was named, else the bundled one.
 fn open(path: Option<&Path>) -> Result<Trace, Fault> {
     Ok(match path {
-        Some(path) => Trace::open(path).or_else(|error| Err(other_format(path, error)))?,
+        Some(path) => Trace::open(path).map_err(|error| other_format(path, error))?,
         None => hotset::traces::bundled()?,
     })
 }
