@@ -83,6 +83,10 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             let problem = format!("says {tokens} tokens, has {lists} lists of {k} ids");
             return Err(at_line(input, line, problem));
         }
+        // A key that is there twice would add its ids twice.
+        if ids.len() != lists as usize * k as usize {
+            return Err(at_line(input, line, "key \"e\" is there twice"));
+        }
         passes.layer(input, &mut rows, layer)?;
         for (index, ids) in ids.chunks_exact(k as usize).enumerate() {
             let token = index as i64 - i64::from(lists);

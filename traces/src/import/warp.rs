@@ -79,6 +79,10 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             );
             return Err(at_line(input, line, problem));
         }
+        // A key that is there twice would add its ids twice.
+        if ids.len() != lists.0 as usize * lists.1 as usize {
+            return Err(at_line(input, line, "key \"layers\" is there twice"));
+        }
         if rows.last_position().is_none_or(|last| last >= token) {
             let layers = Numbering::Unknown;
             rows.collector().layers(input, layers, &vec![lists.1; lists.0 as usize])?;
