@@ -63,12 +63,11 @@ class Batches:
         self._on_end = on_end
         self._live: list[Batch] = []
 
-    def of(self, cache: Any, size: int, copies: int) -> Batch:
-        """The batch whose tokens a KV cache holds, or a new one where it holds none.
+    def of(self, cache: Any, past: int, size: int, copies: int) -> Batch:
+        """The batch whose `past` columns a KV cache holds, or a new one where it holds none.
 
         A new batch takes one label for every `copies` of its `size` sequences.
         """
-        past = _columns(cache)
         if past == 0:
             over = [each for each in self._live if not each.alive or each.runs_on(cache)]
             for batch in over:
@@ -132,10 +131,14 @@ class Step:
         batch.in_first_prompt &= ~decoded.any(axis=1)
 
 
-def _columns(cache: Any) -> int:
-    """Columns that a KV cache holds."""
+def past_columns(cache: Any, inputs: dict[str, Any]) -> int:
+    """Columns that a KV cache holds before a forward pass with these arguments."""
+    # transformers 4 says where the pass begins; its static caches can only guess.
+    begins = inputs.get("cache_position")
     if cache is None:
         return 0
+    if isinstance(begins, Tensor):
+        return int(begins[0])
     if hasattr(cache, "get_seq_length"):
         return int(cache.get_seq_length())
     return int(cache[0][0].shape[-2])

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from . import architecture, output
-from .batches import Batches, Step, plan
+from .batches import Batches, Step, past_columns, plan
 from .capture import Capture, Rows
 from .errors import RecorderError
 from .generation import GenerateWatch
@@ -54,8 +54,8 @@ class Recorder:
         compress: Deflate the arrays (`.npz`).
         overwrite: Replace a file that is there.
         buffer_bytes: Rows held in memory before they are written to temporary files.
-            Host memory: twice this, the rows of two forward passes, and 24 bytes for each
-            sequence in each buffer written.
+            Host memory: three times the larger of this and the rows of one forward pass,
+            24 bytes for each sequence in each buffer written, and 1 MiB.
         temporary: The folder for temporary files. They take the recording's size.
 
     Raises:
@@ -213,7 +213,8 @@ class Recorder:
         cache = inputs.get("cache", inputs.get("past_key_values"))
         generation = None if self._watch is None else self._watch.current
         copies = 1 if generation is None else generation.copies
-        batch = self._batches.of(cache, shape[0], copies)
+        past = past_columns(cache, inputs)
+        batch = self._batches.of(cache, past, shape[0], copies)
         step = plan(batch, shape, inputs, generation)
         self._capture = Capture(step, self._architecture.layers, self._lookahead, self._reader)
         self._capture.cache = cache

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Rows = npt.NDArray[Any]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 """The most that is read back at once."""
 
 
@@ -39,8 +39,8 @@ class Column:
 class Spool:
     """Rows in, whole columns out, each sequence's rows together and in order.
 
-    Memory: twice `buffer_bytes`, the rows of the last `append`, and 24 bytes for each
-    sequence in each buffer that was written.
+    Memory: three times the larger of `buffer_bytes` and the last `append`, 24 bytes for
+    each sequence in each buffer that was written, and a few blocks while reading.
     """
 
     def __init__(

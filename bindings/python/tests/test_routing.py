@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from hotset_recorder import Recorder, RecorderError
 
@@ -17,6 +18,8 @@ FAMILIES = pytest.mark.parametrize("family", sorted(models.FAMILIES))
 @FAMILIES
 def test_ids_are_those_of_the_router_logits(family, tmp_path):
     model, (text,) = models.FAMILIES[family](), models.prompts(11)
+    if family == "deepseek_v3" and transformers.__version__.startswith("4."):
+        pytest.skip("transformers 4 gives no router logits of DeepSeek-V3")
     with Recorder(model, tmp_path / "r.npz", weights="f32"), torch.no_grad():
         logits = model(text[None], output_router_logits=True).router_logits
     arrays, info = read(tmp_path / "r.npz")
@@ -46,8 +49,8 @@ def test_weights_are_those_that_experts_are_given(family, tmp_path):
         given.append(floats[-1].sort(dim=-1, descending=True).values)
 
     blocks = [m for name, m in model.named_modules() if name.endswith("mlp.experts")]
-    if not blocks or isinstance(blocks[0], torch.nn.ModuleList):
-        pytest.skip("experts of this version of transformers are not one module")
+    if transformers.__version__.startswith("4."):
+        pytest.skip("transformers 4 does not hand its experts ids and weights")
     for block in blocks:
         block.register_forward_pre_hook(experts_ran)
     with Recorder(model, tmp_path / "r.npz", weights="f32"), torch.no_grad():
@@ -169,7 +172,9 @@ def test_predictions_are_the_later_routers_on_the_earlier_input(family, tmp_path
             if torch.is_tensor(answer):
                 expected = answer.topk(arrays["expert_ids"].shape[-1]).indices
             else:
-                _, weights, ids = answer
+                (ids,) = [part for part in answer if not part.is_floating_point()]
+                weights = next(part for part in answer[::-1] if part.is_floating_point())
+                weights = weights if weights.shape == ids.shape else weights.gather(1, ids)
                 expected = ids.gather(-1, weights.argsort(dim=-1, descending=True, stable=True))
             assert np.array_equal(arrays["predicted_ids"][ahead, :, layer], expected.numpy())
 
