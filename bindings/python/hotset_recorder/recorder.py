@@ -55,7 +55,7 @@ class Recorder:
         overwrite: Replace a file that is there.
         buffer_bytes: Rows held in memory before they are written to temporary files.
             Host memory: three times the larger of this and the rows of one forward pass,
-            24 bytes for each sequence in each buffer written, and 1 MiB.
+            about 100 bytes for each sequence in each buffer written, and 1 MiB.
         temporary: The folder for temporary files. They take the recording's size.
 
     Raises:

@@ -39,8 +39,8 @@ class Column:
 class Spool:
     """Rows in, whole columns out, each sequence's rows together and in order.
 
-    Memory: three times the larger of `buffer_bytes` and the last `append`, 24 bytes for
-    each sequence in each buffer that was written, and a few blocks while reading.
+    Memory: three times the larger of `buffer_bytes` and the last `append`, about 100 bytes
+    for each sequence in each buffer that was written, and a few blocks while reading.
     """
 
     def __init__(

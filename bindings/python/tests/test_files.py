@@ -240,4 +240,5 @@ def test_a_long_recording_takes_no_more_memory_than_a_short_one(tmp_path):
         tracemalloc.stop()
     assert (tmp_path / "250.npz").stat().st_size > 8 << 20
     # A label and 12 runs of 24 bytes for the sequences of each pass.
-    assert peaks[1] < peaks[0] + 200 * 1024 and max(peaks) < 1 << 20, peaks
+    # Each of the 800 sequences more is in one or two buffers: about 100 bytes for each.
+    assert peaks[1] < peaks[0] + 800 * 160 and max(peaks) < 1 << 20, peaks
