@@ -85,7 +85,7 @@ class Recorder:
         self._overwrite = overwrite
         self._compress = compress
         self._check_path()
-        if any(hasattr(module, "_orig_mod") for module in model.modules()):
+        if any(_compiled(module) for module in model.modules()):
             raise RecorderError(
                 "the model is compiled: hooks need eager mode; pass it uncompiled"
             )
@@ -278,3 +278,9 @@ def _cache_after(given: Any, result: Any) -> Any:
             return cache
     parts = result if isinstance(result, tuple) else ()
     return next((part for part in parts if hasattr(part, "get_seq_length")), given)
+
+
+def _compiled(module: nn.Module) -> bool:
+    """Whether it came out of `torch.compile`, or was compiled in place."""
+    in_place = getattr(module, "_compiled_call_impl", None) is not None
+    return in_place or hasattr(module, "_orig_mod")

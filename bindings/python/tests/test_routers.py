@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from hotset_recorder import Recorder, RecorderError
 
 from .recordings import read
-from .toy import EXPERTS, TOP_K, Config, Toy
+from .toy import EXPERTS, TOP_K, WIDTH, Config, Toy
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,42 @@ def test_ids_beyond_the_experts_are_refused(wrong, tmp_path):
     with pytest.raises(RecorderError, match="under expert parallelism ids are local"):
         with Recorder(model, tmp_path / "r.npz"):
             model(torch.arange(4)[None])
+
+
+def test_llama4_scores_are_zero_but_for_the_chosen(tmp_path):
+    class Llama4Router(nn.Linear):
+        def forward(self, states):
+            logits = super().forward(states)
+            best = logits.topk(TOP_K)
+            kept = torch.full_like(logits, float("-inf")).scatter_(1, best.indices, best.values)
+            return kept.sigmoid(), logits
+
+    model, chosen = Toy(Config("llama4_text")), []
+    for layer in (model.layers[0], model.layers[2]):
+        layer.gate = Llama4Router(WIDTH, EXPERTS)
+        layer.gate.register_forward_hook(lambda _, __, out: chosen.append(out[1].topk(TOP_K)))
+        layer.forward = lambda states, gate=layer.gate: (gate(states[0]), states)[1]
+    with Recorder(model, tmp_path / "r.npz", weights="f32"):
+        model(torch.arange(30)[None])
+    arrays, _ = read(tmp_path / "r.npz")
+    for layer, best in enumerate(chosen):
+        assert (arrays["expert_ids"][:, layer] == best.indices.numpy()).all()
+        weights = best.values.sigmoid().detach().numpy()
+        assert np.allclose(arrays["expert_weights"][:, layer], weights)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_compiled_models_are_refused(in_place, tmp_path):
+    model = Toy(Config("mixtral"))
+    if in_place:
+        model.compile()
+    else:
+        model = torch.compile(model)
+    with pytest.raises(RecorderError, match="hooks need eager mode"):
+        Recorder(model, tmp_path / "r.npz")
+
+
+def test_encoder_decoder_models_are_refused(tmp_path):
+    model = Toy(Config("switch_transformers", is_encoder_decoder=True))
+    with pytest.raises(RecorderError, match="encoder-decoder models are not supported"):
+        Recorder(model, tmp_path / "r.npz")

@@ -207,3 +207,14 @@ def test_beams_in_a_configuration_are_refused(model, tmp_path):
     with pytest.raises(RecorderError, match="set num_beams=1"):
         with Recorder(model, tmp_path / "r.npz"):
             model.generate(models.prompts(4)[0][None], generation_config=config)
+
+
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [((2, 1, 4, 4), "cannot be told from this attention_mask"), ((2, 3), "cache holds 0")],
+)
+def test_masks_that_do_not_tell_padding_are_refused(model, shape, why, tmp_path):
+    ids = torch.stack(models.prompts(4, 4))
+    with pytest.raises(RecorderError, match=why):
+        with Recorder(model, tmp_path / "r.npz"):
+            model(ids, attention_mask=torch.ones(shape, dtype=torch.bool))
