@@ -202,15 +202,15 @@ class Recorder:
     def _begin(self, trunk: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._capture = None
         self._commit()
-        inputs = inspect.signature(trunk.forward).bind_partial(*args, **kwargs).arguments
-        inputs = {**inputs, **inputs.pop("kwargs", {})}
+        inputs = dict(zip(inspect.signature(trunk.forward).parameters, args), **kwargs)
         ids, embeds = inputs.get("input_ids"), inputs.get("inputs_embeds")
         if ids is None and embeds is None:
             raise RecorderError("the model runs on neither input_ids nor inputs_embeds")
         given: Any = ids if embeds is None else embeds
         shape = (int(given.shape[0]), int(given.shape[1]))
         # transformers renames past_key_values to cache.
-        cache = inputs.get("cache", inputs.get("past_key_values"))
+        caches = (inputs.get(name) for name in ("cache", "past_key_values"))
+        cache = next((cache for cache in caches if cache is not None), None)
         generation = None if self._watch is None else self._watch.current
         copies = 1 if generation is None else generation.copies
         past = past_columns(cache, inputs)
