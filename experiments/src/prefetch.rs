@@ -185,8 +185,8 @@ fn quality(arm: &Arm, folds: &Folds) -> Result<Vec<PredictorRow>, ExperimentErro
 /// A predictor trained on a fold's training part and asked over its tested part.
 fn judged(forecast: &Forecast, fold: &crate::Fold) -> Result<Vec<Quality>, ExperimentError> {
     let phase = Some(Phase::Decode);
-    let predictor = trained(forecast, &fold.training, &steps(&fold.training), phase)?;
-    Ok(score(&fold.tested, &steps(&fold.tested), phase, forecast, predictor.as_ref())?)
+    let predictor = trained(forecast, &fold.training, &steps(&fold.training)?, phase)?;
+    Ok(score(&fold.tested, &steps(&fold.tested)?, phase, forecast, predictor.as_ref())?)
 }
 
 /// Times each predictor over the first fold, one after another on one thread. The result depends
@@ -208,8 +208,8 @@ pub fn prediction_costs(
         };
         // Where it is trained it has learnt; what is timed goes on learning as it guesses.
         let phase = Some(Phase::Decode);
-        let predictor = trained(forecast, &fold.training, &steps(&fold.training), phase)?;
-        let steps = steps(&fold.tested);
+        let predictor = trained(forecast, &fold.training, &steps(&fold.training)?, phase)?;
+        let steps = steps(&fold.tested)?;
         let begun = Instant::now();
         let scored = score(&fold.tested, &steps, phase, forecast, predictor.as_ref())?;
         let events = scored.iter().map(|quality| quality.events).sum::<u64>();
