@@ -160,7 +160,7 @@ fn wrong_settings_of_serving_and_time_are_refused() {
     refused(&with(&["--concurrency", "49"]), &["concurrency 49 is more than the trace's 48"]);
     refused(&with(&["--concurrency", "0"]), &["concurrency 0"]);
     refused(&with(&["--arrival", "shuffled"]), &["--concurrency"]);
-    refused(&with(&["--prefetch", "magic"]), &["'none' and 'ahead"]);
+    refused(&with(&["--prefetch", "magic"]), &["there are none, ahead"]);
     refused(&with(&["--prefetch", "ahead:lookahead=9"]), &["9 layers ahead"]);
     refused(&with(&["--prefill", "never"]), &["on-demand, bypass, streamed"]);
     refused(&with(&["--prefill", "streamed", "--scope", "layer"]), &["global scope"]);
