@@ -1,0 +1,404 @@
+//! Tokens a second of a fitted setting, as a range.
+//!
+//! Three prices of the same step: nothing overlaps (the slowest), the timeline of an engine that
+//! waits for a layer's copies, and everything overlaps (the fastest). What no model knows, an
+//! engine's own overhead, is a setting: a fixed time a step, or a measured step.
+
+use hotset_cost_models::hardware::Basis;
+use serde::Serialize;
+
+use crate::coefficient::Coefficient;
+use crate::fit::Fit;
+use crate::kernels::{Kernels, always_read, between, kv_read};
+use crate::request::Misses;
+use crate::routing::{Need, Routing, RoutingSummary};
+use crate::weights::RankWeights;
+use crate::{PlanError, Request};
+
+/// How fast a setting is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Speed {
+    /// Tokens that a step runs: users times drafted and one more.
+    pub tokens_run: u64,
+    /// Tokens that it gives, of all users.
+    pub tokens_given: f64,
+    /// Distinct experts of a layer, and those that miss, on one accelerator.
+    pub need: Need,
+    /// MiB that a step copies to one accelerator.
+    pub moved_mib: f64,
+    /// Where a step's time goes, each part alone.
+    pub parts: Parts,
+    /// Nothing overlaps: the slowest.
+    pub no_overlap: Rate,
+    /// Copies of a layer in one burst that its kernel waits for, host cores beside them.
+    pub timeline: Rate,
+    /// Everything overlaps: the fastest.
+    pub perfect: Rate,
+}
+
+/// A step's time and what follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Rate {
+    /// Milliseconds a step.
+    pub step_ms: f64,
+    /// Tokens a second of all users together.
+    pub tokens_per_s: f64,
+    /// Tokens a second of each.
+    pub tokens_per_s_each: f64,
+}
+
+/// Where a step's time goes, each part alone, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Parts {
+    /// Weights outside the routed experts, keys and values.
+    pub dense_ms: f64,
+    /// Routed experts, read from the accelerator's memory.
+    pub experts_ms: f64,
+    /// The output head.
+    pub head_ms: f64,
+    /// Draft layers.
+    pub draft_ms: f64,
+    /// Sums between accelerators.
+    pub exchange_ms: f64,
+    /// What every step takes on top, as given.
+    pub fixed_ms: f64,
+    /// Copies over the link, in bursts.
+    pub link_ms: f64,
+    /// Experts on host cores.
+    pub host_ms: f64,
+    /// Experts from disk.
+    pub disk_ms: f64,
+}
+
+/// A request's prices: made once, asked for many numbers of users, tokens and slots.
+pub(crate) struct Pricing<'a> {
+    request: &'a Request,
+    weights: &'a RankWeights,
+    kernels: Kernels,
+    /// Bytes of an expert, and how many layers have such.
+    sizes: Vec<(u64, u32)>,
+    fetch_share: f64,
+    host_ps_per_byte: f64,
+    pub coefficients: Vec<Coefficient>,
+}
+
+/// What copies cost with everything in its place: one after another, in bursts, queued.
+#[derive(Default)]
+struct Moves {
+    alone_ps: f64,
+    burst_ps: f64,
+    queued_ps: f64,
+    host_ps: f64,
+    disk_ps: f64,
+    /// By layer, the longer of burst, host and disk.
+    beside_ps: f64,
+    bytes: f64,
+}
+
+impl<'a> Pricing<'a> {
+    pub fn new(request: &'a Request, weights: &'a RankWeights) -> Self {
+        let (kernels, mut coefficients) = Kernels::of(request);
+        let mut sizes: Vec<(u64, u32)> = Vec::new();
+        for layer in &weights.bytes.experts {
+            match sizes.iter_mut().find(|size| size.0 == layer.stored) {
+                Some(size) => size.1 += 1,
+                None => sizes.push((layer.stored, 1)),
+            }
+        }
+        let largest = sizes.iter().map(|size| size.0).max().unwrap_or(0);
+        let link = request.link();
+        coefficients.push(Coefficient::new(
+            format!("link {}", link.name),
+            format!("{:.1} GiB/s for an expert", link.rate_gib_s(largest.max(1))),
+            link_basis(&link.source),
+            link.source.clone(),
+        ));
+        let mut pricing = Self {
+            request,
+            weights,
+            kernels,
+            sizes,
+            fetch_share: 1.0,
+            host_ps_per_byte: 0.0,
+            coefficients,
+        };
+        pricing.host(largest);
+        pricing.tell();
+        pricing
+    }
+
+    /// How misses are shared out between link and host cores.
+    fn host(&mut self, bytes: u64) {
+        if self.request.misses == Misses::Fetch {
+            return;
+        }
+        let Some(ps_per_mib) = self.request.host_kernel_ps_per_mib() else { return };
+        let link = self.request.link();
+        self.host_ps_per_byte = ps_per_mib / f64::from(1 << 20);
+        let host = self.host_ps_per_byte * bytes as f64;
+        let queued = link.queued_ps(bytes) as f64;
+        self.fetch_share = link.fetch_share(bytes).unwrap_or((host / queued).min(1.0));
+        let source = match &self.request.machine.host_kernel_rate {
+            Some(rate) if link.host_kernel.is_none() => rate.source.clone(),
+            _ => link.source.clone(),
+        };
+        self.coefficients.push(Coefficient::new(
+            "experts on host cores",
+            format!(
+                "{:.0} GB/s, {:.0}% of the misses",
+                1e3 / self.host_ps_per_byte,
+                (1.0 - self.fetch_share) * 100.0
+            ),
+            Basis::Measured,
+            source,
+        ));
+    }
+
+    fn tell(&mut self) {
+        let request = self.request;
+        let mut tell = |name: &str, value: String, basis, source: &str| {
+            self.coefficients.push(Coefficient::new(name, value, basis, source));
+        };
+        if let Some(disk) = &request.machine.disk_rate {
+            let value = format!("{:.1} GB/s", disk.value as f64 / 1e9);
+            tell("storage", value, disk.basis, &disk.source);
+        }
+        if request.parallel.tensor > 1 {
+            match &request.machine.peer_rate {
+                Some(peer) => tell(
+                    "between accelerators",
+                    format!("{:.0} GB/s", peer.value as f64 / 1e9),
+                    peer.basis,
+                    &peer.source,
+                ),
+                None => tell(
+                    "between accelerators",
+                    "left out".to_owned(),
+                    Basis::Assumed,
+                    "the machine does not give a rate",
+                ),
+            }
+        }
+        if request.speculation.drafts > 0 {
+            let accept: Vec<String> =
+                request.speculation.accept.iter().map(|a| format!("{:.0}%", a * 100.0)).collect();
+            tell("accepted", accept.join(", then "), Basis::Assumed, "--accept");
+        }
+        match request.pace.measured {
+            Some((first, more)) => {
+                let value = format!("{first} ms, {more} ms for each further token");
+                tell("a step", value, Basis::Measured, "--measured-step");
+            }
+            None if request.pace.fixed_ms > 0.0 => {
+                let value = format!("{} ms a step", request.pace.fixed_ms);
+                tell("engine's overhead", value, Basis::Assumed, "--fixed-ms");
+            }
+            None => tell(
+                "engine's overhead",
+                "left out".to_owned(),
+                Basis::Assumed,
+                "nobody measured it here: give --fixed-ms, or a whole step with --measured-step",
+            ),
+        }
+    }
+
+    /// How fast `users` sequences of `context` tokens are with what `fit` found.
+    pub fn speed(
+        &self,
+        routing: &Routing<'_>,
+        fit: &Fit,
+        users: u32,
+        context: u64,
+    ) -> Result<Speed, PlanError> {
+        let drafts = self.request.speculation.drafts;
+        let tokens_run = u64::from(users) * (1 + u64::from(drafts));
+        let tokens_given =
+            f64::from(users) * expected_tokens(drafts, &self.request.speculation.accept);
+        let of_model = routing.need((users, 1 + drafts), fit.share())?;
+        let spread = f64::from(self.request.parallel.expert.max(1));
+        let need = Need { distinct: of_model.distinct / spread, misses: of_model.misses / spread };
+        let moves = self.moves(need.misses, fit);
+        let mut parts = self.compute(need.distinct, users, context, tokens_run);
+        parts.link_ms = moves.burst_ps / 1e9;
+        parts.host_ms = moves.host_ps / 1e9;
+        parts.disk_ms = moves.disk_ps / 1e9;
+        let kernels = parts.dense_ms
+            + parts.experts_ms
+            + parts.head_ms
+            + parts.draft_ms
+            + parts.exchange_ms
+            + parts.fixed_ms;
+        let alone = moves.alone_ps + moves.host_ps + moves.disk_ps;
+        let longest = moves.queued_ps.max(moves.host_ps).max(moves.disk_ps) / 1e9;
+        let times = match self.request.pace.measured {
+            Some((first, more)) => [first + more * (tokens_run - 1) as f64; 3],
+            None => [kernels + alone / 1e9, kernels + moves.beside_ps / 1e9, kernels.max(longest)],
+        };
+        let rate = |step_ms: f64| Rate {
+            step_ms,
+            tokens_per_s: tokens_given / step_ms * 1e3,
+            tokens_per_s_each: tokens_given / f64::from(users) / step_ms * 1e3,
+        };
+        Ok(Speed {
+            tokens_run,
+            tokens_given,
+            need,
+            moved_mib: moves.bytes / f64::from(1 << 20),
+            parts,
+            no_overlap: rate(times[0]),
+            timeline: rate(times[1]),
+            perfect: rate(times[2]),
+        })
+    }
+
+    /// Kernels of a step, every expert in its slot.
+    fn compute(&self, distinct: f64, users: u32, context: u64, tokens: u64) -> Parts {
+        let request = self.request;
+        let (dense, head) = always_read(&request.model, &self.weights.bytes);
+        let kept = kv_read(request, context) as f64 * f64::from(users);
+        let layers = request.model.layers.len().max(1) as f64;
+        let dense_ps = self.kernels.read((dense as f64 + kept) / layers) * layers;
+        let experts_ps: f64 = self
+            .sizes
+            .iter()
+            .map(|(bytes, count)| self.kernels.read_pieces(*bytes, distinct) * f64::from(*count))
+            .sum();
+        let drafts = f64::from(request.speculation.drafts);
+        let draft_ps = if drafts > 0.0 { drafts * self.draft(head) } else { 0.0 };
+        Parts {
+            dense_ms: dense_ps / 1e9,
+            experts_ms: experts_ps / 1e9,
+            head_ms: self.kernels.read(head as f64) / 1e9,
+            draft_ms: draft_ps / 1e9,
+            exchange_ms: self.exchange(tokens) / 1e9,
+            fixed_ms: request.pace.fixed_ms,
+            ..Parts::default()
+        }
+    }
+
+    /// One drafted token: a draft layer with its experts and the head, or a whole draft model.
+    fn draft(&self, head: u64) -> f64 {
+        let bytes = &self.weights.bytes;
+        match self.request.room.draft {
+            Some(model) => self.kernels.read(model as f64),
+            None => {
+                let layers = u64::from(self.request.model.mtp_layers.max(1));
+                let last = bytes.experts.last();
+                let experts =
+                    last.map_or(0, |last| u64::from(last.top_k).saturating_mul(last.stored));
+                let one = (bytes.mtp_dense / layers).saturating_add(experts).saturating_add(head);
+                self.kernels.read(one as f64)
+            }
+        }
+    }
+
+    /// Two sums over all accelerators a layer, around a ring.
+    fn exchange(&self, tokens: u64) -> f64 {
+        let ranks = f64::from(self.request.parallel.tensor);
+        let Some(peer) = self.request.machine.peer_rate.as_ref().filter(|_| ranks > 1.0) else {
+            return 0.0;
+        };
+        let bytes = tokens as f64 * self.request.model.hidden as f64 * 2.0;
+        let each = 2.0 * (ranks - 1.0) / ranks * bytes / peer.value as f64 * 1e12;
+        2.0 * each * self.request.model.layers.len() as f64
+    }
+
+    fn moves(&self, misses: f64, fit: &Fit) -> Moves {
+        let mut moves = Moves::default();
+        if misses <= 0.0 {
+            return moves;
+        }
+        let link = self.request.link();
+        let unified_disk = self.request.machine.unified && self.request.bank.is_none();
+        // On a unified machine without a bank what is not resident is on disk, and read to where
+        // it is used.
+        let fetched = if unified_disk { 0.0 } else { misses * self.fetch_share };
+        let served = if unified_disk { 0.0 } else { misses - fetched };
+        let from_disk = misses * self.disk_share(fit);
+        let disk = self.request.machine.disk_rate.as_ref().map_or(0.0, |d| 1e12 / d.value as f64);
+        for &(bytes, layers) in &self.sizes {
+            let layers = f64::from(layers);
+            let burst = between(fetched, |copies| link.demand_ps(bytes, copies));
+            let host = served * self.host_ps_per_byte * bytes as f64;
+            let read = from_disk * disk * bytes as f64;
+            moves.alone_ps += fetched * link.demand_ps(bytes, 1) as f64 * layers;
+            moves.burst_ps += burst * layers;
+            moves.queued_ps += fetched * link.queued_ps(bytes) as f64 * layers;
+            moves.host_ps += host * layers;
+            moves.disk_ps += read * layers;
+            moves.beside_ps += burst.max(host).max(read) * layers;
+            moves.bytes +=
+                (fetched + if unified_disk { misses } else { 0.0 }) * bytes as f64 * layers;
+        }
+        moves
+    }
+
+    /// Of the experts without a slot, the share that host memory does not hold either.
+    fn disk_share(&self, fit: &Fit) -> f64 {
+        let ranks = f64::from(self.request.ranks_per_host());
+        let without = (self.weights.bytes.routed() as f64 - fit.slots_bytes as f64) * ranks;
+        if fit.on_disk_bytes == 0 || without <= 0.0 {
+            return 0.0;
+        }
+        (fit.on_disk_bytes as f64 / without).min(1.0)
+    }
+
+    /// What routing rests on.
+    pub fn routing_coefficient(&self, routing: &Routing<'_>) -> Coefficient {
+        match routing.summary() {
+            RoutingSummary::Uniform => Coefficient::new(
+                "routing",
+                "uniform",
+                Basis::Assumed,
+                "no trace given, every expert alike: real routing misses less",
+            ),
+            RoutingSummary::OwnTrace { trace } => Coefficient::new(
+                "routing",
+                format!("trace {}", trace.name),
+                Basis::Measured,
+                format!("LRU over {} tokens, digest {}", trace.tokens, trace.digest),
+            ),
+            RoutingSummary::StandIn { trace, how } => Coefficient::new(
+                "routing",
+                format!("trace {} stands in", trace.name),
+                Basis::Assumed,
+                format!("{how}; digest {}", trace.digest),
+            ),
+        }
+    }
+}
+
+/// Profiles of links have one source for all their figures: published or measured by it.
+fn link_basis(source: &str) -> Basis {
+    if source.contains("this project") || source.contains("measure") {
+        Basis::Measured
+    } else {
+        Basis::Published
+    }
+}
+
+/// Tokens that a step of one sequence gives: itself, and drafts until one is rejected.
+pub(crate) fn expected_tokens(drafts: u32, accept: &[f64]) -> f64 {
+    let Some(last) = accept.last() else { return 1.0 };
+    let mut reached = 1.0;
+    let mut tokens = 1.0;
+    for draft in 0..drafts as usize {
+        reached *= accept.get(draft).unwrap_or(last);
+        tokens += reached;
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_until_a_draft_is_rejected() {
+        assert_eq!(expected_tokens(0, &[0.5]), 1.0);
+        assert_eq!(expected_tokens(1, &[0.82, 0.66]), 1.82);
+        assert!((expected_tokens(2, &[0.82, 0.66]) - (1.82 + 0.82 * 0.66)).abs() < 1e-12);
+        // (1 - a^(g+1)) / (1 - a) for equal chances.
+        assert!((expected_tokens(3, &[0.5]) - (1.0 - 0.0625) / 0.5).abs() < 1e-12);
+    }
+}
