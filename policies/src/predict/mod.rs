@@ -17,6 +17,7 @@ mod registry;
 mod semantic;
 #[cfg(test)]
 mod testing;
+mod vectors;
 
 pub use activation_map::{ActivationMap, ActivationMapConfig};
 pub use best::best;

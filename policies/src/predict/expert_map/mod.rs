@@ -15,11 +15,13 @@
 //! Cost: a route adds the stored probabilities of its expert to the lane's dot products, and each
 //! layer that is asked at compares them all, once. [`Store`] says what it takes.
 
+mod lane;
 mod store;
 
 use serde::{Deserialize, Serialize};
 
-use self::store::{Store, dot};
+use self::lane::Lane;
+use self::store::Store;
 use super::activation_map::check_store;
 use super::{Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, Token};
 use crate::{Config, Parameter};
@@ -29,7 +31,7 @@ pub const INFO: PredictorInfo = PredictorInfo {
     name: "expert-map",
     summary: "what the stored token with the most alike weights did",
     definition: "A map has a prompt's embedding and a probability for each expert of each layer: the router's weights of one token, 0 for experts outside its top-k (map=iteration), or their mean over a sequence (map=sequence). Layers below d = distance match the map with the largest cosine of embeddings; without an embedding they get no guess. Layer t >= d, asked at layer l0: the map with the largest cosine of rows 0 to l0, flattened, with the token's own. The score s is that cosine, 0 where a side is empty; ties go to the lowest slot. Of the match's row, most probable first, ties to the lower expert, the first max(k, top-k) are guessed, if above 0: k counts the sums over the first 1, 2, ... that are at most min(max(1 - s, 0), 1). The confidence is probability (1 - (t - a) / (b + 1)), at most 1: a = 0, b = d for layers below d, else b the number of layers and a = l0 + min(d + 1, nearest distance asked). When a token (sequence) is over its map is stored; a full store replaces the largest w cos(embeddings) + (1 - w) cos(maps), w = min(d / layers, 1). Not learning, nothing is stored.",
-    source: "FineMoE (fMoE), EuroSys 2026; expert_map.py and expert_tracer.py",
+    source: "FineMoE (fMoE), EuroSys 2026; model_offload.py and expert_tracer.py",
     needs: PredictorNeed::Weights,
     parameters: &[
         Parameter { name: "store", default: "1000", meaning: "maps that are kept, 1 to 1000000" },
@@ -73,98 +75,6 @@ impl Default for ExpertMapConfig {
 impl Config for ExpertMapConfig {
     fn check(&self) -> Result<(), String> {
         check_store(self.store)
-    }
-}
-
-/// A sequence under way.
-#[derive(Debug, Clone, Default)]
-struct Lane {
-    running: bool,
-    /// Of length 1; empty where there is none.
-    embedding: Vec<f64>,
-    /// Cosines of the embedding and those stored, by slot.
-    likeness: Vec<f64>,
-    /// The best of them and its cosine, once it was asked for.
-    by_embedding: Option<(usize, f64)>,
-    /// The token's number in the trace, and its layers that are in what follows.
-    row: usize,
-    layers: usize,
-    /// The token's probabilities above 0: key and probability, layer by layer.
-    probabilities: Vec<(u32, f32)>,
-    /// Sum of their squares.
-    square: f64,
-    /// Products with the stored maps, by slot.
-    dots: Vec<f64>,
-    /// The best by the rows so far and its cosine, once it was asked for.
-    by_rows: Option<(usize, f64)>,
-    /// Sums of probabilities by dense key, and the tokens that they are of (map=sequence).
-    sums: Vec<f64>,
-    tokens: u64,
-}
-
-impl Lane {
-    fn begin(&mut self, store: &Store, embedding: &[f32]) {
-        self.running = true;
-        unit(embedding, &mut self.embedding);
-        self.likeness.clear();
-        self.likeness.extend((0..store.len()).map(|slot| store.likeness(slot, &self.embedding)));
-        self.by_embedding = None;
-        self.restart(store, 0);
-        self.sums.fill(0.0);
-        self.tokens = 0;
-    }
-
-    /// Another token: nothing is known of it.
-    fn restart(&mut self, store: &Store, row: usize) {
-        (self.row, self.layers, self.square, self.by_rows) = (row, 0, 0.0, None);
-        self.probabilities.clear();
-        self.dots.clear();
-        self.dots.resize(store.len(), 0.0);
-    }
-
-    /// Takes in the layers of a token up to the decided one, beginning anew unless what is known is
-    /// the first `known` layers of that token.
-    #[inline]
-    fn follow(&mut self, store: &Store, token: &Token<'_>, known: usize) {
-        if (self.row, self.layers) != (token.row, known) {
-            self.restart(store, token.row);
-        }
-        for layer in self.layers..=token.layer as usize {
-            let base = token.layers().keys(layer).start as u32;
-            for (&expert, &weight) in token.experts(layer).iter().zip(token.weights(layer)) {
-                // (Written so that what is not a number is left out.)
-                if weight > 0.0 && weight.is_finite() {
-                    let probability = f64::from(weight);
-                    self.probabilities.push((base + expert, weight));
-                    self.square += probability * probability;
-                    store.add_products(base + expert, probability, &mut self.dots);
-                }
-            }
-            self.by_rows = None;
-            self.layers = layer + 1;
-        }
-    }
-
-    /// Takes in that the store has another map in a slot.
-    fn replaced(&mut self, store: &Store, slot: usize) {
-        self.likeness.resize(store.len(), 0.0);
-        self.likeness[slot] = store.likeness(slot, &self.embedding);
-        self.by_embedding = None;
-        self.dots.resize(store.len(), 0.0);
-        self.dots[slot] = store.product_with_latest(&self.probabilities);
-        self.by_rows = None;
-    }
-}
-
-/// The vector of length 1 in a direction; empty where there is no direction.
-fn unit(vector: &[f32], unit: &mut Vec<f64>) {
-    unit.clear();
-    unit.extend(vector.iter().map(|&value| f64::from(value)));
-    let length = dot(unit, unit).sqrt();
-    if length > 0.0 && length.is_finite() {
-        unit.iter_mut().for_each(|value| *value /= length);
-    } else {
-        unit.clear();
     }
 }
 
@@ -221,14 +131,15 @@ impl ExpertMap {
     /// Stores the mean of a lane's tokens.
     fn store_sequence(&mut self, lane: usize) {
         let own = &self.lanes[lane];
-        let tokens = own.tokens as f64;
         self.mean.clear();
+        self.mean.extend(own.mean());
+        if self.mean.is_empty() {
+            return;
+        }
         self.dots.clear();
         self.dots.resize(self.store.len(), 0.0);
         let mut square = 0.0;
-        for (key, &sum) in (0..).zip(&own.sums).filter(|(_, sum)| **sum > 0.0) {
-            let mean = (sum / tokens) as f32;
-            self.mean.push((key, mean));
+        for &(key, mean) in &self.mean {
             square += f64::from(mean) * f64::from(mean);
             self.store.add_products(key, f64::from(mean), &mut self.dots);
         }
@@ -259,7 +170,7 @@ impl Predictor for ExpertMap {
             return;
         };
         own.running = false;
-        if self.learning && own.tokens > 0 {
+        if self.learning && self.of == MapOf::Sequence {
             self.store_sequence(lane);
         }
     }
@@ -274,13 +185,7 @@ impl Predictor for ExpertMap {
         }
         match self.of {
             MapOf::Iteration => self.store_iteration(token.lane as usize),
-            MapOf::Sequence => {
-                lane.sums.resize(self.layers.total_experts(), 0.0);
-                for &(key, probability) in &lane.probabilities {
-                    lane.sums[key as usize] += f64::from(probability);
-                }
-                lane.tokens += 1;
-            }
+            MapOf::Sequence => lane.add_to_mean(self.layers.total_experts()),
         }
     }
 
@@ -293,18 +198,13 @@ impl Predictor for ExpertMap {
         let lane = &mut self.lanes[token.lane as usize];
         let (layer, target) = (token.layer as usize, target as usize);
         let ((slot, score), from, to) = if target < self.distance {
-            if lane.embedding.is_empty() {
+            let Some(found) = lane.alike_by_embedding() else {
                 return;
-            }
-            let found = lane.by_embedding.get_or_insert_with(|| first_of_largest(&lane.likeness));
-            (*found, 0, self.distance)
+            };
+            (found, 0, self.distance)
         } else {
-            lane.follow(&self.store, token, layer + 1);
-            let store = &self.store;
-            let found = lane
-                .by_rows
-                .get_or_insert_with(|| store.most_alike(layer, &lane.dots, lane.square));
-            (*found, layer + self.nearest.min(self.distance + 1), self.layers.len())
+            let found = lane.alike_by_rows(&self.store, token);
+            (found, layer + self.nearest.min(self.distance + 1), self.layers.len())
         };
         let fading = 1.0 - target.saturating_sub(from) as f64 / (to as f64 + 1.0);
         let row = self.store.row(slot, target);
@@ -330,17 +230,6 @@ fn chosen(row: &[(u32, f32)], score: f64, top_k: usize) -> usize {
         Some(*sum)
     });
     sums.take_while(|&sum| sum <= threshold).count().max(top_k).min(row.len())
-}
-
-/// Where the largest number is, the first of equal ones, and the number.
-fn first_of_largest(numbers: &[f64]) -> (usize, f64) {
-    let mut first = (0, f64::NEG_INFINITY);
-    for (place, &number) in numbers.iter().enumerate() {
-        if number > first.1 {
-            first = (place, number);
-        }
-    }
-    first
 }
 
 #[cfg(test)]

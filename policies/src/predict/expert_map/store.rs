@@ -3,8 +3,8 @@
 //! Memory: 16 bytes for each probability above 0 of each map (8 MB for 1000 tokens of 61 layers
 //! of top-8), 8 for each layer of each, and 8 for each dimension of its embedding.
 
-use super::first_of_largest;
 use crate::predict::Layers;
+use crate::predict::vectors::{dot, first_of_largest, inverse_norm};
 
 /// One map.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +28,6 @@ pub(super) struct Store {
     capacity: usize,
     /// What the embeddings' likeness counts against the maps', 0 to 1.
     share: f64,
-    redundancy: Vec<f64>,
     /// The map put last, by key, and where it is.
     latest: Vec<f32>,
     latest_slot: usize,
@@ -42,7 +41,6 @@ impl Store {
             inverse_norms: vec![Vec::new(); layers.len()],
             capacity,
             share,
-            redundancy: Vec::new(),
             latest: vec![0.0; layers.total_experts()],
             latest_slot: 0,
         }
@@ -87,30 +85,24 @@ impl Store {
     /// ones and this sum of squares, and the cosine.
     #[inline]
     pub(super) fn most_alike(&self, layer: usize, dots: &[f64], square: f64) -> (usize, f64) {
-        let mut first = (0, f64::NEG_INFINITY);
-        for (slot, (dot, norm)) in dots.iter().zip(&self.inverse_norms[layer]).enumerate() {
-            if dot * norm > first.1 {
-                first = (slot, dot * norm);
-            }
-        }
-        (first.0, first.1 * inverse_norm(square))
+        let rows = dots.iter().zip(&self.inverse_norms[layer]);
+        let (slot, product) = first_of_largest(rows.map(|(dot, norm)| dot * norm));
+        (slot, product * inverse_norm(square))
     }
 
     /// The slot for a map of these products, sum of squares and likenesses: a new one while there
     /// is room, else the most redundant one's.
-    pub(super) fn room(&mut self, dots: &[f64], square: f64, likeness: &[f64]) -> usize {
+    pub(super) fn room(&self, dots: &[f64], square: f64, likeness: &[f64]) -> usize {
         if self.maps.len() < self.capacity {
             return self.maps.len();
         }
         let own = inverse_norm(square);
         let norms = self.inverse_norms.last().map_or(&[][..], Vec::as_slice);
-        self.redundancy.clear();
-        self.redundancy.extend(dots.iter().zip(norms).zip(likeness).map(
-            |((dot, norm), likeness)| {
-                self.share * likeness + (1.0 - self.share) * (dot * norm * own)
-            },
-        ));
-        first_of_largest(&self.redundancy).0
+        let rows = dots.iter().zip(norms).zip(likeness);
+        let redundancy = rows.map(|((dot, norm), likeness)| {
+            self.share * likeness + (1.0 - self.share) * (dot * norm * own)
+        });
+        first_of_largest(redundancy).0
     }
 
     /// Puts a map, layer by layer, into a slot, the next new one or one that is taken.
@@ -157,23 +149,4 @@ impl Store {
             self.latest[key as usize] = probability;
         }
     }
-}
-
-fn inverse_norm(square: f64) -> f64 {
-    if square > 0.0 { 1.0 / square.sqrt() } else { 0.0 }
-}
-
-/// The product of two vectors, in eight sums that are added up last: an order that is the same on
-/// every machine and that a machine with wide registers is fast at.
-pub(super) fn dot(one: &[f64], other: &[f64]) -> f64 {
-    let mut sums = [0.0; 8];
-    let (ones, others) = (one.chunks_exact(8), other.chunks_exact(8));
-    let rest = ones.remainder().iter().zip(others.remainder());
-    let rest = rest.fold(0.0, |sum, (one, other)| sum + one * other);
-    for (one, other) in ones.zip(others) {
-        for ((sum, one), other) in sums.iter_mut().zip(one).zip(other) {
-            *sum += one * other;
-        }
-    }
-    sums.iter().fold(rest, |sum, part| sum + part)
 }

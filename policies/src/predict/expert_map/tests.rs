@@ -4,6 +4,7 @@ use rand::RngExt;
 
 use super::*;
 use crate::predict::testing::{Sequence, random, random_row, recall, told};
+use crate::predict::vectors::first_of_largest;
 
 fn configured(layers: &Layers, store: usize, distance: u32, map: MapOf) -> ExpertMap {
     ExpertMap::new(layers, Horizon::at(1), &ExpertMapConfig { store, distance, map })
@@ -58,7 +59,8 @@ fn rows_so_far_are_matched_by_hand() {
     map.set_learning(false);
     assert_eq!(row(&mut map, &[1, 2], &[0.75, 0.25]), [(1, 0.5), (0, 0.25)]);
     assert_eq!(row(&mut map, &[0, 3], &[0.75, 0.25]), [(2, 0.75), (3, 0.25)]);
-    let by_rows = map.lanes[0].by_rows.unwrap();
+    let token = Token::new((0, 7, 0), &layers, &[0, 3], &[0.75, 0.25]);
+    let by_rows = map.lanes[0].alike_by_rows(&map.store, &token);
     assert!(by_rows.0 == 0 && (by_rows.1 - 0.9).abs() < 1e-12, "{by_rows:?}");
     // What is not a weight counts as 0; with none left everything is equally unlike.
     assert_eq!(row(&mut map, &[1, 2], &[f32::NAN, -0.5]), [(2, 0.75), (3, 0.25)]);
@@ -132,8 +134,6 @@ fn the_most_redundant_is_replaced() {
         let left = [map.store.row(0, 0)[0].0, map.store.row(1, 0)[0].0];
         let expected = if gone == 0 { [2, 2] } else { [0, 2] };
         assert_eq!(left, expected, "distance {distance}");
-        let embedding = &map.lanes[0].likeness;
-        assert_eq!(embedding.len(), 2);
         map.set_learning(false);
         sequence(&mut map, &layers, &[1.0, 0.0], &[a, a, a]);
         assert_eq!([map.store.row(0, 0)[0].0, map.store.row(1, 0)[0].0], expected);
@@ -196,7 +196,7 @@ fn what_is_kept_up_is_what_the_definition_says() {
                         let end = layers.keys(layer).end;
                         let best = stored.iter().map(|(_, map)| cosine(&map[..end], &own[..end]));
                         let best = best.fold(0.0, f64::max);
-                        let (slot, score) = map.lanes[lane].by_rows.unwrap();
+                        let (slot, score) = map.lanes[lane].alike_by_rows(&map.store, &token);
                         assert!((score - best).abs() < 1e-12, "step {step}: {score} not {best}");
                         let found = cosine(&stored[slot].1[..end], &own[..end]);
                         assert!((found - best).abs() < 1e-12);
@@ -208,7 +208,7 @@ fn what_is_kept_up_is_what_the_definition_says() {
                             0.25 * likeness(lane, *other) + 0.75 * cosine(map, &own)
                         };
                         let all: Vec<f64> = stored.iter().map(redundant).collect();
-                        let (slot, _) = first_of_largest(&all);
+                        let (slot, _) = first_of_largest(all);
                         stored[slot] = (lane, own);
                     }
                 }
@@ -257,7 +257,7 @@ fn a_fixed_routing_is_foreseen_and_chance_is_not_beaten() {
                 embedding: (0..8).map(|place| f32::from(u8::from(place == kind % 8))).collect(),
                 rows: (0..20).map(|_| row(kind)).collect(),
             };
-            (0..count).map(|kind| one(kind)).collect()
+            (0..count).map(&mut one).collect()
         };
         let mut fixed = |kind: usize| {
             let first = 2 * (kind as u32 % 8);

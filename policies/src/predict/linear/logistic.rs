@@ -3,6 +3,8 @@
 //! Memory: 16 bytes for each pair of an input and an output. A token takes an exponential for each
 //! output, and a square root and a division for each output and input that is 1.
 
+use crate::predict::vectors::add;
+
 /// One layer's model at one distance.
 #[derive(Debug, Clone)]
 pub(super) struct Logistic {
@@ -56,7 +58,7 @@ impl Logistic {
         scores.resize(self.outputs, 0.0);
         for &input in inputs {
             let row = &self.weights[input * self.outputs..(input + 1) * self.outputs];
-            scores.iter_mut().zip(row).for_each(|(score, weight)| *score += weight);
+            add(scores, row, 1.0);
         }
         scores.iter_mut().for_each(|score| *score = 1.0 / (1.0 + libm::exp(-*score)));
     }

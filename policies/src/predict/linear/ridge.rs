@@ -3,6 +3,8 @@
 //! Memory: 4 bytes for each pair of inputs of a layer, 12 for each pair of an input and an output.
 //! A fit takes inputs^2 (inputs / 6 + outputs) multiplications, about; a token adds top-k^2 counts.
 
+use crate::predict::vectors::add;
+
 /// New tokens, at least, and share of the last fit's tokens beyond which a model is fitted again.
 const NEW_TOKENS: u64 = 64;
 const NEW_SHARE: u64 = 4;
@@ -177,14 +179,6 @@ fn substitute(upper: &[f64], size: usize, solution: &mut [f64], width: usize) {
             }
         }
         row.iter_mut().for_each(|value| *value /= factors[pivot]);
-    }
-}
-
-/// Adds `times` the second row to the first.
-#[inline]
-fn add(sums: &mut [f64], row: &[f64], times: f64) {
-    for (sum, value) in sums.iter_mut().zip(row) {
-        *sum += times * value;
     }
 }
 
