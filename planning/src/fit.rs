@@ -259,9 +259,13 @@ impl<'a> Fitting<'a> {
             }
             return self.load(fit);
         }
-        let (kept, source) = match self.request.bank.unwrap_or(Bank::Inclusive) {
-            Bank::Inclusive => (self.bank, "every expert, with a slot or without"),
-            Bank::Exclusive => (without, "experts without a slot"),
+        let (kept, source) = match self.request.bank {
+            Some(Bank::Inclusive) => (self.bank, "every expert, with a slot or without"),
+            Some(Bank::Exclusive) => (without, "experts without a slot"),
+            None if self.bank <= self.host_budget.bytes => {
+                (self.bank, "every expert, with a slot or without")
+            }
+            None => (without, "experts without a slot: all of them would not fit"),
         };
         if kept <= self.host_budget.bytes {
             fit.verdict = if all { Verdict::Resident } else { Verdict::Cached };

@@ -23,6 +23,8 @@ pub(crate) enum Kernels {
     Rate {
         /// Picoseconds a byte.
         ps_per_byte: f64,
+        /// Picoseconds a kernel.
+        launch_ps: f64,
     },
 }
 
@@ -56,7 +58,10 @@ impl Kernels {
             },
             Coefficient {
                 name: "share that kernels reach".to_owned(),
-                value: format!("{:.0}%", efficiency * 100.0),
+                value: match request.pace.efficiency {
+                    Some(_) => format!("{:.0}%", efficiency * 100.0),
+                    None => format!("{:.0}%, all where everything overlaps", efficiency * 100.0),
+                },
                 basis,
                 source: source.to_owned(),
             },
@@ -67,14 +72,30 @@ impl Kernels {
                 source: "aiconfigurator's default".to_owned(),
             },
         ];
-        (Self::Rate { ps_per_byte: 1e12 / (rate.value as f64 * efficiency) }, coefficients)
+        let ps_per_byte = 1e12 / (rate.value as f64 * efficiency);
+        (Self::Rate { ps_per_byte, launch_ps: LAUNCH_PS }, coefficients)
+    }
+
+    /// The same at the most that can be: where only a data sheet gives the rate, all of it, and
+    /// kernels that cost nothing to launch.
+    pub fn fastest(&self, request: &Request) -> Self {
+        match self {
+            Self::Measured(hbm) => Self::Measured(hbm.clone()),
+            Self::Rate { ps_per_byte, .. } => Self::Rate {
+                ps_per_byte: match request.pace.efficiency {
+                    Some(_) => *ps_per_byte,
+                    None => 1e12 / request.machine.memory_rate.value as f64,
+                },
+                launch_ps: 0.0,
+            },
+        }
     }
 
     /// A kernel that reads `bytes` in one piece, in picoseconds.
     pub fn read(&self, bytes: f64) -> f64 {
         match self {
             Self::Measured(hbm) => hbm.kernel_ps(bytes as u64, 1) as f64,
-            Self::Rate { ps_per_byte } if bytes > 0.0 => bytes * ps_per_byte + LAUNCH_PS,
+            Self::Rate { ps_per_byte, launch_ps } if bytes > 0.0 => bytes * ps_per_byte + launch_ps,
             Self::Rate { .. } => 0.0,
         }
     }

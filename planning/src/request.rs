@@ -40,8 +40,8 @@ pub struct Request {
     pub speculation: Speculation,
     /// Room for what is neither weight nor cache.
     pub room: Room,
-    /// What stays in host memory; `None`: nothing where all experts are resident, everything on a
-    /// machine with memory of its own for the host, nothing on a unified one.
+    /// What stays in host memory; `None`: nothing where all experts are resident or memory is
+    /// unified, else everything if it fits, and if not what has no slot.
     pub bank: Option<Bank>,
     /// How weights are loaded.
     pub load: Load,

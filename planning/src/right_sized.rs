@@ -1,5 +1,7 @@
 //! Models that fit a machine whole: beside a big model that does not, a smaller one may serve.
 
+use std::sync::OnceLock;
+
 use hotset_cost_models::model::{Formats, RestFormat, builtin_models};
 use hotset_cost_models::{Model, WeightFormat};
 use serde::Serialize;
@@ -28,17 +30,26 @@ const LISTED: usize = 5;
 /// Built-in models that are resident on the request's machine with its users and its context (at
 /// most their own): the largest first. As published, or with NVFP4 experts.
 pub(crate) fn right_sized(request: &Request) -> Vec<Alternative> {
-    let mut all: Vec<Alternative> = builtin_models()
-        .into_iter()
+    let mut all: Vec<Alternative> = models()
+        .iter()
         .filter(|known| known.name != request.model.name)
-        .filter_map(|known| resident(request, Model::builtin(&known.name).ok()?))
+        .filter_map(|known| resident(request, known))
         .collect();
     all.sort_by(|a, b| b.parameters.cmp(&a.parameters).then(a.name.cmp(&b.name)));
     all.truncate(LISTED);
     all
 }
 
-fn resident(request: &Request, model: Model) -> Option<Alternative> {
+/// The built-in models, read once.
+fn models() -> &'static [Model] {
+    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
+    MODELS.get_or_init(|| {
+        let names = builtin_models().into_iter();
+        names.filter_map(|known| Model::builtin(&known.name).ok()).collect()
+    })
+}
+
+fn resident(request: &Request, model: &Model) -> Option<Alternative> {
     let native = model.native.map(|(experts, rest)| Formats::new(experts, rest));
     let bf16 = RestFormat::Matrices(WeightFormat::Bf16);
     let small = Formats::new(WeightFormat::Nvfp4, native.map_or(bf16, |native| native.rest));
