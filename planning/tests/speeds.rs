@@ -8,7 +8,8 @@ mod shared;
 use hotset_cost_models::WeightFormat;
 use hotset_cost_models::model::{KvFormat, Parallel};
 use hotset_planning::{Checkpoint, Misses, Request, Routing, Speed, plan};
-use hotset_traces::bundled;
+use hotset_traces::testing::shared as shared_data;
+use hotset_traces::{Format, ImportOptions, bundled, import};
 use shared::{gib, in_gib, near, published, request};
 
 fn uniform(request: &Request) -> Speed {
@@ -90,29 +91,46 @@ fn kimi_k3_batch() {
         uniform(&request)
     };
     near(of(1, fixed).timeline.tokens_per_s, at("graphs", 34.875), 0.005);
-    // How that grows with the batch is not published: all published totals lie below the plan's
-    // fastest, and above what the batch would give one user at a time.
+    // How that grows with the batch is not published. Two and four ran with drafts, of which a step
+    // gives at most 2.44 (coding, depth 3); a total is that of all users, never one's.
     for (users, total) in [
         (2, at("batch_2_dspark", 51.4)),
         (4, at("batch_4_dspark", 76.9)),
         (8, at("batch_8_target_only", 88.5)),
     ] {
         let speed = of(users, fixed);
-        assert!(total <= 2.0 * speed.perfect.tokens_per_s, "{users}: {speed:?}");
-        assert!(total > speed.timeline.tokens_per_s_each, "{users}: totals are not one user's");
+        let given = if users < 8 { 2.44 } else { 1.0 };
+        assert!(total <= given * speed.perfect.tokens_per_s, "{users}: {speed:?}");
+        assert!(total > speed.timeline.tokens_per_s_each, "{users}: {speed:?}");
         near(
             speed.timeline.tokens_per_s / f64::from(users),
             speed.timeline.tokens_per_s_each,
             1e-9,
         );
     }
-    assert!(at("batch_8_target_only", 88.5) <= of(8, fixed).perfect.tokens_per_s);
     // Eager engines launch every kernel by hand: only an upper bound is left.
     assert!(at("eager", 6.632) <= single.no_overlap.tokens_per_s);
     let mut sparks = kimi_k3();
     sparks.machine = hotset_cost_models::find_hardware("4xdgx-spark").unwrap();
     sparks.parallel = Parallel { tensor: 4, expert: 1 };
     assert!(at("gb10_tp4_eager", 5.076) <= uniform(&sparks).no_overlap.tokens_per_s);
+}
+
+/// Distinct experts a layer of gpt-oss-20b: 4 of one sequence, 13.9 of eight.
+#[test]
+fn concurrency_union() {
+    let Some(experts) = shared_data("data/gpt-oss-20b/experts.npy") else { return };
+    let trace = import(Format::Npy, experts, &ImportOptions::default()).unwrap();
+    let model = request("gpt-oss-20b", "a100-40gb").model;
+    let routing = Routing::of_trace(&model, &trace, false).unwrap();
+    let distinct = |users| routing.need((users, 1), 1.0).unwrap().distinct;
+    assert_eq!(distinct(1), published("concurrency-union", "at_1", 4.0));
+    let eight = distinct(8);
+    assert!((eight - published("concurrency-union", "at_8", 13.9)).abs() <= 1.0, "{eight}");
+    // Every expert alike would be 20.97; skew without order says what was replayed to a twentieth.
+    let unions = routing.unions((8, 1)).unwrap().unwrap();
+    assert!(unions.uniform > 20.9);
+    near(unions.windows, unions.replayed, 0.05);
 }
 
 #[test]
@@ -171,16 +189,21 @@ fn h3_residency_speed() {
         assert!(in_gib(report.fit.left_bytes) < 0.1);
         report.speed.unwrap()
     };
+    // What lies outside the allocator is experts too: the second and third row hold nearly the same.
+    let outside = [
+        published("h3-residency", "outside_allocator_gib.at_87_2", 11.0),
+        published("h3-residency", "outside_allocator_gib.at_44_5", 53.0),
+    ];
+    let held = [168.9, 87.2 + outside[0], 44.5 + outside[1]];
     // The engine's own time is not published, and a step takes far longer than its bytes: the
     // plan alone is faster in every row.
-    for (weights, tps) in [168.9, 87.2, 44.5].into_iter().zip(measured) {
-        let s = with(weights, 0.0);
-        eprintln!("{weights} {tps} {s:?}");
+    for (held, tps) in held.into_iter().zip(measured) {
+        assert!(with(held, 0.0).no_overlap.tokens_per_s > 2.0 * tps, "{held}");
     }
-    // Given by the first row, the others follow to a twelfth: 3.8 times smaller is 13% slower.
-    let fixed = 1e3 / measured[0] - with(168.9, 0.0).timeline.step_ms;
-    for (weights, tps) in [(87.2, measured[1]), (44.5, measured[2])] {
-        near(with(weights, fixed).timeline.tokens_per_s, tps, 0.08);
+    // Given by the first row, the others follow to a twelfth, with another model's routing.
+    let fixed = 1e3 / measured[0] - with(held[0], 0.0).timeline.step_ms;
+    for n in 1..3 {
+        near(with(held[n], fixed).timeline.tokens_per_s, measured[n], 1.0 / 12.0);
     }
     // Eight streams gave 35.7 tokens/s in all, less than eight times one.
     let eight = published("h3-residency", "eight_streams_tps", 35.7);

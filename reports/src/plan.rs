@@ -150,7 +150,17 @@ fn lines_of(title: String, lines: &[Line]) -> Sheet {
         Column::left("source", "source"),
     ];
     let mut sheet = Sheet::new(title, columns);
-    sheet.rows = lines.iter().map(row).collect();
+    let mut before = "";
+    for line in lines {
+        let mut cells = row(line);
+        if line.source == before
+            && let Some(source) = cells.last_mut()
+        {
+            *source = "as above".into();
+        }
+        before = &line.source;
+        sheet.rows.push(cells);
+    }
     sheet
 }
 
