@@ -68,7 +68,7 @@ impl Binding {
             Self::Nothing => "nothing",
             Self::AcceleratorMemory => "accelerator memory",
             Self::HostMemory => "host memory",
-            Self::UnifiedMemory => "the one memory of host and accelerator",
+            Self::UnifiedMemory => "unified memory",
             Self::LoadTransient => "host memory while weights are loaded",
         }
     }

@@ -165,6 +165,7 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
         Some(speed) if window > 1 => Some(break_even(request, routing, speed)?),
         _ => None,
     };
+    let thrashing = speed.as_ref().and_then(|speed| thrashing(request, routing, &fit, speed));
     pricing.coefficients.push(pricing.routing_coefficient(routing));
     let notes = notes(request, &weights);
     let right_sized = match fit.verdict {
@@ -178,7 +179,7 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
         machine: machine_summary(request),
         asked: asked(request),
         longest: longest(request, &fitting, &fit),
-        warnings: warnings(request, &fit, routing),
+        warnings: warnings(request, &fit, routing).into_iter().chain(thrashing).collect(),
         fit,
         speed,
         break_even_tokens,
@@ -284,6 +285,28 @@ fn notes(request: &Request, weights: &crate::weights::RankWeights) -> Vec<String
         notes.push("experts are taken as needed evenly by all accelerators".to_owned());
     }
     notes
+}
+
+/// LRU hits so little that it is worth saying why, and what would help.
+const HITS_LITTLE: f64 = 0.9;
+
+fn thrashing(request: &Request, routing: &Routing<'_>, fit: &Fit, speed: &Speed) -> Option<String> {
+    let need = speed.need;
+    if need.misses < HITS_LITTLE * need.distinct {
+        return None;
+    }
+    let kind = (request.users, 1 + request.speculation.drafts);
+    let pinned = routing.pinned(kind, fit.share())? / f64::from(request.parallel.expert.max(1));
+    let layers = request.model.moe_layers().count() as f64;
+    Some(format!(
+        "LRU hits {:.0}%: a step needs {:.0} experts and there are {} slots, so each leaves before it \
+         is asked for again; with the most used ones pinned {pinned:.1} a layer would be copied \
+         instead of {:.1}",
+        (1.0 - need.misses / need.distinct) * 100.0,
+        need.distinct * layers,
+        fit.slots,
+        need.misses
+    ))
 }
 
 fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> Vec<String> {

@@ -191,6 +191,19 @@ impl<'a> Routing<'a> {
         }
     }
 
+    /// Misses of a layer if the most used experts over all layers are pinned in slots for `share` of
+    /// them, known in advance; `None` without a trace of the model's own.
+    pub(crate) fn pinned(&self, (users, tokens): StepKind, share: f64) -> Option<f64> {
+        let Source::Trace { trace, stand_in: false, .. } = &self.source else { return None };
+        let inclusion = window_inclusion(trace, tokens as usize);
+        let layers = inclusion.len().max(1) as f64;
+        let in_step = |chance: &f64| 1.0 - power(1.0 - chance, users.into());
+        let mut needed: Vec<f64> = inclusion.iter().flatten().map(in_step).collect();
+        needed.sort_by(f64::total_cmp);
+        let without = ((1.0 - share) * needed.len() as f64).round() as usize;
+        Some(needed.iter().take(without).sum::<f64>() / layers)
+    }
+
     /// Unions of so many users with windows of so many tokens: what uniform routing, skew without
     /// order, and the trace itself say; `None` without a trace.
     ///

@@ -40,34 +40,18 @@ fn table(report: &WhatIf) -> Sheet {
         report.drafts,
         routing(&report.routing)
     );
-    let mut columns: Vec<Column> =
-        report.axes.iter().map(|axis| Column::right(axis.name(), axis.name())).collect();
-    columns.extend([
-        Column::left("verdict", "verdict"),
-        Column::right("slots\n%", "slots_share"),
-        Column::right("experts\na layer", "distinct_experts"),
-        Column::right("copied\na layer", "misses"),
-        Column::right("none\noverlaps", "no_overlap_tokens_per_s"),
-        Column::right("tokens/s\ntimeline", "timeline_tokens_per_s"),
-        Column::right("all\noverlap", "perfect_tokens_per_s"),
-    ]);
-    let mut sheet = Sheet::new(wrap(&title, 78).join("\n"), columns);
+    let axes = report.axes.iter().map(|axis| Column::right(axis.name(), axis.name()));
+    let figures = figures(report);
+    let columns =
+        axes.chain([Column::left("verdict", "verdict")]).chain(figures.iter().map(|f| f.0.clone()));
+    let mut sheet = Sheet::new(wrap(&title, 78).join("\n"), columns.collect());
     let mut reasons = Vec::new();
     for point in &report.points {
         let mut cells: Vec<Cell> =
             point.values.iter().map(|value| Cell::Text(value.clone())).collect();
         let verdict = point.verdict.map_or("cannot be", |verdict| verdict.name());
-        let number =
-            |of: fn(&Speed) -> f64, decimals| Cell::number(point.speed.as_ref().map(of), decimals);
-        cells.extend([
-            verdict.into(),
-            Cell::Number(point.slots_share * 100.0, 1),
-            number(|speed| speed.need.distinct, 2),
-            number(|speed| speed.need.misses, 2),
-            number(|speed| speed.no_overlap.tokens_per_s, 1),
-            number(|speed| speed.timeline.tokens_per_s, 1),
-            number(|speed| speed.perfect.tokens_per_s, 1),
-        ]);
+        cells.push(verdict.into());
+        cells.extend(figures.iter().map(|figure| (figure.1)(point)));
         sheet.rows.push(cells);
         if let Some(reason) = &point.reason {
             reasons.extend(wrap(&format!("{}: {reason}", point.values.join(" ")), 78));
@@ -75,6 +59,55 @@ fn table(report: &WhatIf) -> Sheet {
     }
     sheet.note = reasons.join("\n");
     sheet
+}
+
+/// A column and a point's cell in it.
+type Figure = (Column, fn(&Point) -> Cell);
+
+/// Columns of a terminal.
+const WIDTH: usize = 80;
+
+/// As many figures as a terminal has room for beside the axes.
+fn figures(report: &WhatIf) -> Vec<Figure> {
+    fn number(point: &Point, of: fn(&Speed) -> f64, decimals: usize) -> Cell {
+        Cell::number(point.speed.as_ref().map(of), decimals)
+    }
+    let mut figures: Vec<Figure> = vec![
+        (Column::right("slots\n%", "slots_share"), |p| Cell::Number(p.slots_share * 100.0, 1)),
+        (Column::right("experts\na layer", "distinct_experts"), |p| {
+            number(p, |speed| speed.need.distinct, 2)
+        }),
+        (Column::right("copied\na layer", "misses"), |p| number(p, |speed| speed.need.misses, 2)),
+        (Column::right("none\noverlaps", "no_overlap_tokens_per_s"), |p| {
+            number(p, |speed| speed.no_overlap.tokens_per_s, 1)
+        }),
+        (Column::right("tokens/s\ntimeline", "timeline_tokens_per_s"), |p| {
+            number(p, |speed| speed.timeline.tokens_per_s, 1)
+        }),
+        (Column::right("all\noverlap", "perfect_tokens_per_s"), |p| {
+            number(p, |speed| speed.perfect.tokens_per_s, 1)
+        }),
+    ];
+    let axis = |(index, knob): (usize, &hotset_planning::Knob)| {
+        let values = report.points.iter().filter_map(|point| point.values.get(index));
+        let widest = values.map(|value| value.chars().count()).max().unwrap_or(0);
+        widest.max(knob.name().len()) + 2
+    };
+    let axes: usize = report.axes.iter().enumerate().map(axis).sum();
+    // A verdict takes 14. The least telling figures go first.
+    let wide = |figures: &[Figure]| {
+        let heading = |figure: &Figure| {
+            let lines = figure.0.heading.lines().map(|line| line.chars().count());
+            lines.max().unwrap_or(0).max(6) + 2
+        };
+        axes + 14 + figures.iter().map(heading).sum::<usize>() - 2 > WIDTH
+    };
+    for dropped in ["distinct_experts", "no_overlap_tokens_per_s", "misses"] {
+        if wide(&figures) {
+            figures.retain(|figure| figure.0.name != dropped);
+        }
+    }
+    figures
 }
 
 /// Tokens a second of all users: from nothing overlapped to all, the timeline marked.
@@ -90,9 +123,11 @@ fn plot(points: &[Point]) -> Option<Sheet> {
         Column::right("", "timeline_tokens_per_s"),
     ];
     let mut sheet = Sheet::new(format!("tokens a second, 0 to {most:.1}"), columns);
+    let label = points.iter().map(|point| point.values.join(" ").chars().count()).max();
+    let width = (WIDTH - 14).saturating_sub(label.unwrap_or(0)).clamp(8, BAR);
     for point in points {
         let (bar, timeline) = match &point.speed {
-            Some(speed) => (bar(speed, most), Some(speed.timeline.tokens_per_s)),
+            Some(speed) => (bar(speed, most, width), Some(speed.timeline.tokens_per_s)),
             None => (String::new(), None),
         };
         let label = point.values.join(" ");
@@ -102,8 +137,8 @@ fn plot(points: &[Point]) -> Option<Sheet> {
     Some(sheet)
 }
 
-fn bar(speed: &Speed, most: f64) -> String {
-    let place = |rate: f64| ((rate / most) * (BAR - 1) as f64).round() as usize;
+fn bar(speed: &Speed, most: f64, width: usize) -> String {
+    let place = |rate: f64| ((rate / most) * (width - 1) as f64).round() as usize;
     let [slow, middle, fast] =
         [speed.no_overlap, speed.timeline, speed.perfect].map(|rate| place(rate.tokens_per_s));
     let mark = |column: usize| match column {
@@ -188,6 +223,6 @@ mod tests {
             perfect: rate(7.0),
         };
         // The widest of 44 columns is 43: a token a second is one column.
-        assert_eq!(bar(&speed, 43.0), "|  (-o--)");
+        assert_eq!(bar(&speed, 43.0, 44), "|  (-o--)");
     }
 }
