@@ -4,12 +4,13 @@
 //! own curve says how much; elsewhere the data sheet's rate, a share of it that kernels reach, and
 //! a fixed cost for each.
 
+use hotset_cost_models::hardware::Basis;
+use hotset_cost_models::model::layer::LatentAttention;
 use hotset_cost_models::model::{Mixer, WeightBytes};
 use hotset_cost_models::{HbmModel, Model, find_machine};
 
 use crate::Request;
 use crate::coefficient::Coefficient;
-use hotset_cost_models::hardware::Basis;
 
 /// NVIDIA's aiconfigurator: kernels reach so much of the memory's rate, and cost so much each.
 const EFFICIENCY: f64 = 0.8;
@@ -130,8 +131,7 @@ pub(crate) fn kv_read(request: &Request, context: u64) -> u64 {
     });
     let of_layer = |mixer: &Mixer| match (mixer, chosen) {
         (Mixer::Latent(latent), Some(chosen)) => {
-            let plain =
-                hotset_cost_models::model::layer::LatentAttention { indexer: None, ..*latent };
+            let plain = LatentAttention { indexer: None, ..*latent };
             let row = plain.row_bytes(format);
             let index = latent.row_bytes(format).saturating_sub(row);
             let read = row.saturating_mul(context.min(chosen));

@@ -4,8 +4,9 @@
 use hotset_sim::SCHEMA;
 use serde::Serialize;
 
-use crate::fit::{Fit, Verdict, fit};
+use crate::fit::fit;
 use crate::memory;
+use crate::verdict::{Fit, Verdict};
 use crate::weights::weights;
 use crate::{PlanError, Request};
 

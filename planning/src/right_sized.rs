@@ -7,7 +7,8 @@ use hotset_cost_models::{Model, WeightFormat};
 use serde::Serialize;
 
 use crate::Request;
-use crate::fit::{Verdict, fit};
+use crate::fit::fit;
+use crate::verdict::Verdict;
 
 /// A model that fits whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

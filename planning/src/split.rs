@@ -7,9 +7,11 @@
 
 use serde::Serialize;
 
-use crate::fit::{Fit, Fitting, Verdict};
+use crate::fit::Fitting;
+use crate::pricing::Pricing;
 use crate::routing::Routing;
-use crate::speed::{Pricing, Speed};
+use crate::speed::Speed;
+use crate::verdict::{Fit, Verdict};
 use crate::{PlanError, Request};
 
 /// One way to divide the memory.

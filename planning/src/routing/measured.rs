@@ -1,0 +1,137 @@
+//! One kind of step, replayed: so many sequences at once, so many tokens of each.
+
+use std::ops::Range;
+
+use hotset_policies::Slots;
+use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Steps, Window};
+use hotset_traces::{Phase, Trace};
+
+use super::StepKind;
+use crate::PlanError;
+
+/// One kind of step, measured.
+#[derive(Debug, Clone)]
+pub(super) struct Measured {
+    /// Mean distinct experts of a layer in a step.
+    pub(super) distinct: f64,
+    /// Fewest slots that the curve tells of.
+    from: u32,
+    /// Mean misses of a layer in a step, with `from` slots, `from + 1` and so on; never rising.
+    misses: Vec<f64>,
+    /// Experts and top-k of a layer, and experts over all layers, of the trace.
+    pub(super) experts: f64,
+    pub(super) top_k: f64,
+    total: f64,
+}
+
+/// The decode rows of a sequence: they lie together.
+pub(super) fn decode_rows(trace: &Trace, rows: Range<usize>) -> Range<usize> {
+    let phases = trace.phases();
+    let decode = Phase::Decode as u8;
+    let start = rows.clone().find(|row| phases[*row] == decode).unwrap_or(rows.end);
+    let end = (start..rows.end).find(|row| phases[*row] != decode).unwrap_or(rows.end);
+    start..end
+}
+
+/// Steps of exactly `users` sequences with `tokens` decode tokens each; a sequence that ends makes
+/// room for the next, and when none is left the steps end.
+pub(super) fn arranged(trace: &Trace, (users, tokens): StepKind) -> Result<Steps, PlanError> {
+    let (users, tokens) = (users as usize, tokens as usize);
+    let mut waiting = trace
+        .sequences()
+        .iter()
+        .map(|sequence| decode_rows(trace, sequence.rows.clone()))
+        .filter(|rows| rows.len() >= tokens);
+    let sequences = waiting.clone().count();
+    let mut running: Vec<Range<usize>> = waiting.by_ref().take(users).collect();
+    if running.len() < users {
+        return Err(PlanError::Users {
+            trace: trace.name().to_owned(),
+            users: users as u32,
+            tokens: tokens as u32,
+            sequences,
+        });
+    }
+    let (mut order, mut bounds) = (Vec::new(), vec![0u32]);
+    'steps: loop {
+        for rows in &mut running {
+            if rows.len() < tokens {
+                match waiting.next() {
+                    Some(next) => *rows = next,
+                    None => break 'steps,
+                }
+            }
+        }
+        for rows in &mut running {
+            // Rows of a trace are counted in 32 bits.
+            order.extend((rows.start..rows.start + tokens).map(|row| row as u32));
+            rows.start += tokens;
+        }
+        bounds.push(order.len() as u32);
+    }
+    Ok(Steps::from_order(order, bounds))
+}
+
+/// Share of the tokens that warm the cache up and are not counted.
+const WARMUP: usize = 4;
+
+impl Measured {
+    pub(super) fn of(trace: &Trace, kind: StepKind) -> Result<Self, PlanError> {
+        let steps = arranged(trace, kind)?;
+        let tokens = u64::from(kind.0) * u64::from(kind.1);
+        // Whole steps, and the same part for every capacity: a larger cache must not look worse
+        // for having been full later.
+        let cold = (steps.len() / WARMUP) as u64 * tokens;
+        let setting = CurveSetting {
+            scope: Scope::Global,
+            semantics: Semantics::Event,
+            phase: Some(Phase::Decode),
+            warmup: Some(cold),
+        };
+        let curve = LruCurve::of(trace, &steps, &setting);
+        let shape = trace.shape();
+        let layers = shape.layers().len() as f64;
+        let from = curve.exact_from(0);
+        let total = shape.total_experts();
+        let counted = (steps.len() as u64 - cold / tokens) as f64 * layers;
+        let mut misses = Vec::with_capacity((total - from) as usize + 1);
+        let mut distinct = 0.0;
+        let mut least = f64::INFINITY;
+        for slots in from..=total {
+            let Some(counts) = curve.counts(&Slots::Global(slots)) else { break };
+            let bucket = counts.bucket(Phase::Decode, Window::Steady);
+            distinct = bucket.accesses as f64 / counted;
+            // A larger pool can be run as a smaller one.
+            least = least.min(bucket.misses() as f64 / counted);
+            misses.push(least);
+        }
+        let mean = |of: fn(&hotset_traces::LayerShape) -> u32| {
+            shape.layers().iter().map(|layer| f64::from(of(layer))).sum::<f64>() / layers
+        };
+        Ok(Self {
+            distinct,
+            from,
+            misses,
+            experts: mean(|layer| layer.experts),
+            top_k: mean(|layer| layer.top_k),
+            total: f64::from(total),
+        })
+    }
+
+    /// Share of the needed experts that miss when `share` of all have a slot; between whole slots
+    /// a straight line, with fewer slots than a step's widest layer everything.
+    pub(super) fn miss_rate(&self, share: f64) -> f64 {
+        if share >= 1.0 || self.distinct <= 0.0 {
+            return 0.0;
+        }
+        let slots = share * self.total - f64::from(self.from);
+        if slots < 0.0 {
+            return 1.0;
+        }
+        let whole = slots.floor();
+        let index = whole as usize;
+        let at = |index: usize| self.misses.get(index).copied().unwrap_or(0.0);
+        let misses = at(index) + (at(index + 1) - at(index)) * (slots - whole);
+        (misses / self.distinct).clamp(0.0, 1.0)
+    }
+}
