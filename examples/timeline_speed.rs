@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hotset::cost_models::find_machine;
 use hotset::policies::{PolicySpec, Slots};
 use hotset::sim::{
-    Ahead, Arrival, Composition, Compute, Futures, Prefetch, Semantics, Setting, Steps, TimeModel,
+    Arrival, Composition, Compute, Futures, Prefetch, Semantics, Setting, Steps, TimeModel,
     Timeline, replay, replay_timed,
 };
 use hotset::traces::{Phase, SynthConfig, synth};
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let futures = Futures::new(&trace, &steps, Semantics::Event, phase);
     let plain =
         Setting { phase, ..Setting::new(PolicySpec::Lru(Default::default()), Slots::Global(256)) };
-    let ahead = Setting { prefetch: Prefetch::Ahead(Ahead::default()), ..plain.clone() };
+    let ahead = Setting { prefetch: "ahead".parse().expect("a prefetcher"), ..plain.clone() };
     let accesses = replay(&trace, &steps, &futures, &plain)?.total().accesses;
 
     let count = best(|| drop(replay(&trace, &steps, &futures, &plain)));

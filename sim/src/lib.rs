@@ -44,7 +44,7 @@ pub use elastic::Schedule;
 pub use error::SimError;
 pub use forecast::{
     Control, Forecast, Learn, OracleConfig, Prefetch, Priority, Protect, Quality, Source,
-    check_needs, predictors, score, trained, trained_guide,
+    check_needs, predictors, score, score_predictor, train_predictor, trained, trained_guide,
 };
 pub use future::Futures;
 pub use knee::{Knee, KneeRule, knee_of_chord, knee_of_saving};

@@ -5,8 +5,8 @@ mod common;
 use hotset_cost_models::{Contention, Link, Picos, find_link, find_machine};
 use hotset_policies::{Need, POLICIES, PolicySpec, Slots};
 use hotset_sim::{
-    Ahead, Composition, Compute, CopyOrder, Futures, Misses, Prefetch, Prefill, Prices, Scope,
-    Semantics, Setting, Steps, TimeModel, Timeline, Wait, Window, even_split, replay_timed,
+    Composition, Compute, CopyOrder, Futures, Misses, Prefetch, Prefill, Prices, Scope, Semantics,
+    Setting, Steps, TimeModel, Timeline, Wait, Window, even_split, replay_timed,
 };
 use hotset_traces::{Phase, Trace};
 use proptest::prelude::*;
@@ -22,13 +22,39 @@ struct Case {
     link: Link,
 }
 
+/// Any predictor that needs no weights, under any control.
+fn any_prefetch(numbers: &mut common::Numbers) -> Prefetch {
+    const WHO: [&str; 8] = [
+        "ahead:",
+        "cross-layer:order=2,",
+        "previous-token:",
+        "popularity:",
+        "activation-map:",
+        "linear:",
+        "semantic:by=routes,after=1,",
+        "oracle:precision=0.4,recall=0.7,",
+    ];
+    let who = WHO[numbers.below(WHO.len() as u32) as usize];
+    let cancel = numbers.below(3) == 0;
+    let priority = ["token", "confidence"][numbers.below(2) as usize];
+    let protect = ["guesses", "nothing"][numbers.below(2) as usize];
+    let (width, reach) = (numbers.below(4), 1 + numbers.below(2));
+    let threshold = f64::from(numbers.below(3)) / 4.0;
+    let budget = f64::from(numbers.below(3)) / 100.0;
+    let text = format!(
+        "{who}width={width},reach={reach},threshold={threshold},budget={budget},\
+         priority={priority},protect={protect},cancel={cancel}"
+    );
+    text.parse().unwrap()
+}
+
 /// Any choice of what a setting may be, from a seed.
 fn case(trace: &Trace, seed: u64) -> Option<Case> {
     let mut numbers = common::Numbers(seed);
     let shape = trace.shape();
     let total = shape.total_experts();
     let info = POLICIES[numbers.below(POLICIES.len() as u32) as usize];
-    if matches!(info.needs, Need::Weights | Need::Training) {
+    if matches!(info.needs, Need::Weights | Need::Embeddings | Need::Training) {
         return None;
     }
     let policy: PolicySpec = info.name.parse().unwrap();
@@ -42,6 +68,7 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
             _ => Slots::Layer(even_split(shape, slots)),
         },
     );
+    setting.expert_bytes = shape.layers().iter().map(|layer| layer.expert_bytes).collect();
     setting.prefill = Prefill::ALL[numbers.below(3) as usize];
     if info.name == "belady-bypass" {
         setting.prefill = Prefill::OnDemand;
@@ -52,7 +79,8 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         let (lookahead, width) = (1 + numbers.below(2), numbers.below(4));
         setting.prefetch = match numbers.below(3) {
             0 => Prefetch::None,
-            _ => Prefetch::Ahead(Ahead { lookahead, width }),
+            1 => format!("ahead:lookahead={lookahead},width={width}").parse().unwrap(),
+            _ => any_prefetch(&mut numbers),
         };
         setting.misses = match numbers.below(4) {
             0 => Misses::Host,
@@ -83,9 +111,11 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         2 => Compute::per_token_ms(3.53),
         _ => Compute::of_machine(&h200, 1 << (10 + numbers.below(14))).unwrap(),
     };
+    // Copies can be taken back where they run in order.
+    let cancels = matches!(&setting.prefetch, Prefetch::By(forecast) if forecast.control.cancel);
     let model = TimeModel {
         compute,
-        copies: ORDERS[numbers.below(3) as usize],
+        copies: ORDERS[if cancels { 0 } else { numbers.below(3) as usize }],
         wait: [Wait::All, Wait::HitsFirst][numbers.below(2) as usize],
         contention: false,
         host_threads: None,

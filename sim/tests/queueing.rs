@@ -7,8 +7,8 @@ use hotset_cost_models::{HbmModel, HostContention, HostKernel, Link, Picos};
 use hotset_policies::{PolicySpec, Slots};
 use hotset_sim::timeline::Recorder;
 use hotset_sim::{
-    Ahead, Compute, CopyOrder, Futures, Misses, Prefetch, Semantics, Setting, Spent, Steps,
-    TimeModel, Timeline, Wait, Window, replay_timed,
+    Compute, CopyOrder, Futures, Misses, Prefetch, Semantics, Setting, Spent, Steps, TimeModel,
+    Timeline, Wait, Window, replay_timed,
 };
 use hotset_traces::{Ids, Phase, Trace};
 
@@ -27,7 +27,7 @@ fn three_layers() -> Trace {
 }
 
 fn lru(slots: u32, prefetch: bool) -> Setting {
-    let prefetch = if prefetch { Prefetch::Ahead(Ahead::default()) } else { Prefetch::None };
+    let prefetch = if prefetch { "ahead".parse().unwrap() } else { Prefetch::None };
     Setting { prefetch, ..Setting::new(PolicySpec::Lru(Default::default()), Slots::Global(slots)) }
 }
 
@@ -61,6 +61,41 @@ fn with_zero_compute_the_time_is_the_queue_of_the_copies() {
     let spent = spent(&three_layers(), &lru(12, true), &link, &model);
     let expected = Spent { demand: 20, prefetch: 30, late: 1, ..Spent::default() };
     assert_eq!(spent, expected);
+}
+
+/// The same with wrong prefetches taken back. At 10 layer 1 needs 1:2; 1:1, about to begin, is
+/// taken back, and 1:2 arrives at 20, late. At 20 so is 2:3, and 2:0 is copied at once, until 30.
+#[test]
+fn a_prefetch_that_has_not_begun_is_taken_back() {
+    let link = Link::affine("ten", 10, 0);
+    let cancel = |width: u32| Setting {
+        prefetch: format!("ahead:cancel=true,width={width}").parse().unwrap(),
+        ..lru(12, true)
+    };
+    let model = TimeModel::default();
+    let found = spent(&three_layers(), &cancel(0), &link, &model);
+    assert_eq!(found, Spent { demand: 20, prefetch: 10, late: 1, ..Spent::default() });
+
+    let trace = three_layers();
+    let steps = Steps::of(&trace, 1);
+    let futures = Futures::new(&trace, &steps, Semantics::Event, None);
+    let timeline = Timeline::new(trace.shape(), &link, &model);
+    let run = |timelines| replay_timed(&trace, &steps, &futures, &cancel(0), timelines);
+    let (counts, _) = run(vec![timeline]).unwrap();
+    let bucket = counts.bucket(Phase::Decode, Window::All);
+    assert_eq!(
+        (bucket.prefetched(), bucket.prefetches_used, bucket.prefetches_cancelled),
+        (1, 1, 2)
+    );
+    assert_eq!((bucket.demanded(), bucket.moved()), (2, 3));
+    // With compute of 20 a layer, 10 of it before the routing, 1:1 has been copied by then.
+    let compute = Compute::PerToken(Picos(60));
+    let busy = TimeModel { compute, ..TimeModel::default() };
+    let found = spent(&three_layers(), &cancel(0), &link, &busy);
+    assert_eq!(found, spent(&three_layers(), &lru(12, true), &link, &busy));
+    // Over several links each would take back another part.
+    let two = || Timeline::new(trace.shape(), &link, &model);
+    assert!(run(vec![two(), two()]).unwrap_err().to_string().contains("exactly one link"));
 }
 
 /// The same with demands first: layer 2's copy passes the wrong prefetch that has not started,

@@ -3,7 +3,7 @@
 use hotset_cost_models::find_machine;
 use hotset_policies::PolicySpec;
 use hotset_sim::{
-    Ahead, Capacity, Compare, Compute, PhaseChoice, Prefetch, Recording, Scope, Semantics, Serving,
+    Capacity, Compare, Compute, PhaseChoice, Prefetch, Recording, Scope, Semantics, Serving,
     SimError, TimeModel, Window, compare, replay_in_full,
 };
 use hotset_traces::{Phase, Trace};
@@ -36,11 +36,13 @@ fn trace() -> Trace {
     hotset_traces::bundled().unwrap().select_sequences(&[0, 1, 2]).unwrap()
 }
 
-const AHEAD: Prefetch = Prefetch::Ahead(Ahead { lookahead: 1, width: 0 });
+fn ahead() -> Prefetch {
+    "ahead".parse().unwrap()
+}
 
 #[test]
 fn four_prices_of_every_row_and_where_the_time_went() {
-    let report = compare(&trace(), &request(AHEAD), &()).unwrap();
+    let report = compare(&trace(), &request(ahead()), &()).unwrap();
     assert_eq!(report.rows.len(), 3);
     for row in &report.rows {
         assert!(row.prefetches > row.prefetches_used && row.prefetches_used > 0);
@@ -77,7 +79,7 @@ fn hit_rate_misleads_and_time_decides() {
         };
         (all.hit_rate.unwrap(), ms("h200-nvlink"), ms("h200-pcie"))
     };
-    let (without, with) = (of(Prefetch::None), of(AHEAD));
+    let (without, with) = (of(Prefetch::None), of(ahead()));
     assert!(with.0 > without.0 + 0.1, "the hit rate rises");
     assert!(with.1 < without.1, "NVLink: {} against {}", with.1, without.1);
     assert!(with.2 > without.2, "PCIe: {} against {}", with.2, without.2);
@@ -87,7 +89,7 @@ fn hit_rate_misleads_and_time_decides() {
 fn a_replay_in_full_adds_up_and_its_recording_is_json() {
     let recording = Recording { skip_steps: 2, most_spans: 500 };
     let (report, recorder) =
-        replay_in_full(&trace(), &request(AHEAD), Some(recording), &()).unwrap();
+        replay_in_full(&trace(), &request(ahead()), Some(recording), &()).unwrap();
     let all = report.rows.iter().find(|row| row.window == Window::All).unwrap();
     assert_eq!(report.layers.len(), 16);
     let sum = |of: fn(&hotset_sim::LayerRow) -> u64| report.layers.iter().map(of).sum::<u64>();
@@ -118,11 +120,11 @@ fn a_replay_in_full_adds_up_and_its_recording_is_json() {
 
 #[test]
 fn what_has_no_timeline_is_told() {
-    let mut several = request(AHEAD);
+    let mut several = request(ahead());
     several.capacities.push(("1".into(), Capacity::Slots(1)));
     let told = replay_in_full(&trace(), &several, None, &()).unwrap_err();
     assert_eq!(told, SimError::OneSetting);
-    let unsized_ = Compare { expert_bytes: Some(0), ..request(AHEAD) };
+    let unsized_ = Compare { expert_bytes: Some(0), ..request(ahead()) };
     let told = replay_in_full(&trace(), &unsized_, None, &()).unwrap_err();
     assert!(told.to_string().contains("--expert-size"));
     let sequential = Compare { semantics: Semantics::Sequential, ..request(Prefetch::None) };

@@ -8,8 +8,8 @@ use common::{decode_trace, random_trace};
 use hotset_cost_models::Link;
 use hotset_policies::{PolicySpec, Slots};
 use hotset_sim::{
-    Ahead, Arrival, Bucket, Composition, Counts, Futures, Prefetch, Prefill, Semantics, Setting,
-    Steps, TimeModel, Timeline, Times, Window, replay, replay_timed,
+    Arrival, Bucket, Composition, Counts, Futures, Prefill, Semantics, Setting, Steps, TimeModel,
+    Timeline, Times, Window, replay, replay_timed,
 };
 use hotset_traces::{
     Format, Ids, ImportOptions, Phase, Sequence, Shape, Trace, TraceBuilder, import,
@@ -155,7 +155,7 @@ fn what_a_trace_or_a_setting_lacks_is_told() {
         let futures = Futures::new(&trace, &steps, setting.semantics, None);
         replay(&trace, &steps, &futures, setting).unwrap_err().to_string()
     };
-    let ahead = Setting { prefetch: Prefetch::Ahead(Ahead::default()), ..lru(2) };
+    let ahead = Setting { prefetch: "ahead".parse().unwrap(), ..lru(2) };
     assert!(told(&ahead).contains("needs the column 'predictions'"), "{}", told(&ahead));
     let sequential = Setting { semantics: Semantics::Sequential, ..ahead.clone() };
     assert!(told(&sequential).contains("needs event semantics"));

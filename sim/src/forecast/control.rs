@@ -1,5 +1,6 @@
 //! How much of what is predicted is fetched, and what it may push out.
 
+use hotset_policies::predict::Horizon;
 use serde::{Deserialize, Serialize};
 
 /// What of a predictor's guesses is fetched.
@@ -84,6 +85,13 @@ impl Control {
             return Err(format!("budget = {} is not a number of MiB", self.budget));
         }
         Ok(())
+    }
+
+    /// The distances at which it is predicted.
+    #[must_use]
+    pub fn horizon(&self) -> Horizon {
+        let nearest = self.lookahead as usize;
+        Horizon { nearest, farthest: nearest + self.reach as usize - 1 }
     }
 
     /// Bytes that a step may prefetch; `None`: any.

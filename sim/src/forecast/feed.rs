@@ -79,7 +79,7 @@ impl<'a> Feed<'a> {
     }
 
     /// A step begins: sequences that are over leave their lanes, new ones take one.
-    pub fn begin_step(&mut self, step: usize, predictor: &mut impl Predictor) {
+    pub fn begin_step(&mut self, step: usize, predictor: &mut dyn Predictor) {
         for lane in std::mem::take(&mut self.ended) {
             predictor.end_sequence(lane);
             self.free.push(lane);
@@ -116,12 +116,12 @@ impl<'a> Feed<'a> {
     }
 
     /// The run is over, and with it every sequence.
-    pub fn finish(&mut self, predictor: &mut impl Predictor) {
+    pub fn finish(&mut self, predictor: &mut dyn Predictor) {
         self.ended.extend(self.lanes.iter().filter(|&&lane| lane != NO_LANE));
         self.ended.drain(..).for_each(|lane| predictor.end_sequence(lane));
     }
 
-    fn open(&mut self, sequence: usize, row: usize, predictor: &mut impl Predictor) {
+    fn open(&mut self, sequence: usize, row: usize, predictor: &mut dyn Predictor) {
         let lane = self.free.pop().unwrap_or(self.taken);
         self.taken = self.taken.max(lane + 1);
         self.lanes[sequence] = lane;
@@ -187,7 +187,7 @@ fn add_uses(trace: &Trace, layers: &Layers, row: usize, uses: &mut [u32]) {
 
 /// Lets a predictor see the steps of `phase` of a trace, learning and predicting nothing.
 pub(crate) fn train(
-    predictor: &mut impl Predictor,
+    predictor: &mut dyn Predictor,
     trace: &Trace,
     steps: &Steps,
     phase: Option<Phase>,

@@ -24,7 +24,7 @@ pub use control::{Control, Priority, Protect};
 pub(crate) use guided::Guided;
 pub use guided::trained_guide;
 pub use oracle::OracleConfig;
-pub use score::{Quality, score};
+pub use score::{Quality, score, score_predictor, train_predictor};
 pub use spec::{Forecast, Learn, Prefetch, Source, predictors};
 
 use feed::{Feed, Reads};
@@ -91,7 +91,7 @@ fn needs(forecast: &Forecast, trace: &Trace) -> Result<Reads, SimError> {
 enum Guesser<'a> {
     Recorded(Recorded<'a>),
     Oracle(Oracle),
-    Learned(Box<AnyPredictor>),
+    Learned(Box<dyn Predictor>),
 }
 
 /// A predictor that follows a replay.
@@ -121,32 +121,36 @@ impl<'a> Forecaster<'a> {
         forecast: &Forecast,
         trained: Option<&AnyPredictor>,
     ) -> Result<Self, SimError> {
-        let layers = layers(trace);
-        let widest = (0..layers.len()).map(|layer| layers.experts(layer)).max().unwrap_or(0);
         let reads = needs(forecast, trace)?;
-        let horizon = forecast.horizon();
         let guesser = match &forecast.source {
             Source::Recorded => Guesser::Recorded(Recorded::of(trace, forecast)?),
             Source::Oracle(config) => Guesser::Oracle(Oracle::new(*config)),
             Source::Learned(spec) => {
                 let mut predictor = match trained {
                     Some(trained) if forecast.learn != Learn::Online => trained.clone(),
-                    _ => spec.build(&layers, horizon),
+                    _ => spec.build(&layers(trace), forecast.horizon()),
                 };
                 predictor.set_learning(forecast.learn != Learn::Trained);
                 Guesser::Learned(Box::new(predictor))
             }
         };
-        Ok(Self {
-            feed: Feed::new(trace, steps, phase, reads),
+        let feed = Feed::new(trace, steps, phase, reads);
+        Ok(Self::with(feed, guesser, forecast.control))
+    }
+
+    fn with(feed: Feed<'a>, guesser: Guesser<'a>, control: Control) -> Self {
+        let layers = feed.layers();
+        let widest = (0..layers.len()).map(|layer| layers.experts(layer)).max().unwrap_or(0);
+        Self {
+            feed,
             guesser,
-            control: forecast.control,
-            horizon,
+            control,
+            horizon: control.horizon(),
             guesses: Vec::new(),
             experts: Vec::new(),
             seen: vec![0; widest],
             round: 0,
-        })
+        }
     }
 
     /// What of the guesses is fetched.

@@ -1,10 +1,11 @@
 //! How good guesses are, apart from any cache: precision and recall by distance.
 
-use hotset_policies::predict::AnyPredictor;
+use hotset_policies::predict::{AnyPredictor, Predictor};
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
-use super::{Forecast, Forecaster};
+use super::feed::{Feed, Reads, train};
+use super::{Control, Forecast, Forecaster, Guesser};
 use crate::{SimError, Steps};
 
 /// Guesses at one distance, token by token.
@@ -48,8 +49,41 @@ pub fn score(
     forecast: &Forecast,
     trained: Option<&AnyPredictor>,
 ) -> Result<Vec<Quality>, SimError> {
-    let mut forecaster = Forecaster::of(trace, steps, phase, forecast, trained)?;
-    let horizon = forecast.horizon();
+    let forecaster = Forecaster::of(trace, steps, phase, forecast, trained)?;
+    Ok(run(trace, steps, phase, forecaster))
+}
+
+/// [`score`] for a predictor that is not in the registry: an engine's own. It goes on learning, or
+/// not, as it was left.
+#[must_use]
+pub fn score_predictor(
+    trace: &Trace,
+    steps: &Steps,
+    phase: Option<Phase>,
+    control: &Control,
+    predictor: Box<dyn Predictor>,
+) -> Vec<Quality> {
+    let feed = Feed::new(trace, steps, phase, Reads { weights: true, future: false });
+    run(trace, steps, phase, Forecaster::with(feed, Guesser::Learned(predictor), *control))
+}
+
+/// Lets an engine's own predictor see the steps of `phase` of a trace.
+pub fn train_predictor(
+    predictor: &mut dyn Predictor,
+    trace: &Trace,
+    steps: &Steps,
+    phase: Option<Phase>,
+) {
+    train(predictor, trace, steps, phase, Reads { weights: true, future: false });
+}
+
+fn run(
+    trace: &Trace,
+    steps: &Steps,
+    phase: Option<Phase>,
+    mut forecaster: Forecaster<'_>,
+) -> Vec<Quality> {
+    let horizon = forecaster.horizon;
     let of = |distance| Quality { distance, events: 0, guesses: 0, right: 0, wanted: 0 };
     let mut qualities: Vec<Quality> = (horizon.nearest..=horizon.farthest).map(of).collect();
     for step in 0..steps.len() {
@@ -66,7 +100,7 @@ pub fn score(
             }
         }
     }
-    Ok(qualities)
+    qualities
 }
 
 impl Forecaster<'_> {

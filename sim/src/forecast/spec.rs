@@ -93,8 +93,7 @@ impl Forecast {
     /// The distances at which it predicts.
     #[must_use]
     pub fn horizon(&self) -> Horizon {
-        let nearest = self.control.lookahead as usize;
-        Horizon { nearest, farthest: nearest + self.control.reach as usize - 1 }
+        self.control.horizon()
     }
 
     /// Whether it must be trained on something before the run: it learns, but not in the run.

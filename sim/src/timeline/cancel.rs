@@ -4,6 +4,7 @@
 //! have taken.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::copies::{Copies, Ticket};
 
@@ -16,34 +17,37 @@ pub(super) struct Cancellable {
 #[derive(Debug, Clone, Copy)]
 struct Queued {
     key: u32,
-    /// What it takes of the link, and when it arrives.
-    work: u64,
+    /// How much later it arrives than what is queued before it, and when.
+    took: u64,
     at: u64,
 }
 
 impl Cancellable {
-    /// A prefetch of `key` is queued.
-    pub fn push(&mut self, key: u32, work: u64, ticket: Ticket) {
-        self.queue.push_back(Queued { key, work, at: ticket.at });
+    /// A prefetch of `key` is queued behind what keeps the link busy until `before`.
+    pub fn push(&mut self, key: u32, before: u64, ticket: Ticket) {
+        self.queue.push_back(Queued { key, took: ticket.at.saturating_sub(before), at: ticket.at });
     }
 
-    /// Takes back what has not begun and `unwanted` names, and moves the others up. Returns how
-    /// many that were.
+    /// Of the copies for `keys` that have not begun, takes back those that `unwanted` names; the
+    /// others will be waited for and are no longer kept track of. What is queued behind moves up.
+    /// Returns how many were taken back.
     pub fn cancel(
         &mut self,
         copies: &mut Copies,
         tickets: &mut [Ticket],
+        keys: Range<u32>,
         mut unwanted: impl FnMut(u32) -> bool,
     ) -> u32 {
         while let Some(front) = self.queue.front()
-            && !copies.not_begun(front.at, front.work)
+            && !copies.not_begun(front.at, front.took)
         {
             self.queue.pop_front();
         }
         let (mut saved, mut cancelled) = (0u64, 0);
         self.queue.retain_mut(|queued| {
-            if unwanted(queued.key) {
-                saved += queued.work;
+            let asked = keys.contains(&queued.key);
+            if asked && unwanted(queued.key) {
+                saved += queued.took;
                 cancelled += 1;
                 return false;
             }
@@ -53,7 +57,7 @@ impl Cancellable {
                 ticket.at -= saved;
             }
             queued.at -= saved;
-            true
+            !asked
         });
         copies.take_back(saved);
         cancelled

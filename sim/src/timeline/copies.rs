@@ -186,16 +186,21 @@ impl Copies {
         }
     }
 
-    /// Whether a copy that takes `work` and arrives `at` has not begun when the running burst may
-    /// start. In order only.
-    pub fn not_begun(&self, at: u64, work: u64) -> bool {
-        at.saturating_sub(work) >= self.gate
+    /// Until when the link is busy with what is queued. In order only.
+    pub fn busy_until(&self) -> u64 {
+        self.free.max(self.gate)
     }
 
-    /// Copies that took `work` behind everything that has begun are taken back. In order only, and
-    /// before anything of the running burst is queued.
-    pub fn take_back(&mut self, work: u64) {
-        self.free = self.free.saturating_sub(work);
+    /// Whether a copy that arrives `at`, `took` after what is queued before it, has not begun when
+    /// the running burst may start. In order only.
+    pub fn not_begun(&self, at: u64, took: u64) -> bool {
+        at.saturating_sub(took) >= self.gate
+    }
+
+    /// Copies that took so long behind everything that has begun are taken back. In order only,
+    /// and before anything of the running burst is queued.
+    pub fn take_back(&mut self, took: u64) {
+        self.free = self.free.saturating_sub(took);
         self.base = self.free.max(self.gate);
     }
 

@@ -175,9 +175,10 @@ impl Timeline {
         self.route(layer);
         self.routed = true;
         let Some(mut queue) = self.queue.take() else { return };
-        let (base, end) = (self.bases[layer], self.bases[layer] + self.experts[layer]);
-        let cancel = |key: u32| (base..end).contains(&key) && unwanted(key - base);
-        let cancelled = queue.cancel(&mut self.copies, &mut self.ahead, cancel);
+        let base = self.bases[layer];
+        let keys = base..base + self.experts[layer];
+        let unwanted = |key: u32| unwanted(key - base);
+        let cancelled = queue.cancel(&mut self.copies, &mut self.ahead, keys, unwanted);
         self.step_prefetches = self.step_prefetches.saturating_sub(cancelled);
         self.queue = Some(queue);
     }
@@ -264,12 +265,12 @@ impl Timeline {
         for placement in plan.placements {
             if placement.action == Action::Fetch {
                 let begin = self.copies.last_arrival().max(self.now);
-                let size = self.costs.size(layer);
-                let ticket = self.copies.ahead(size, 1);
+                let busy = self.copies.busy_until();
+                let ticket = self.copies.ahead(self.costs.size(layer), 1);
                 let key = base + placement.expert;
                 self.ahead[key as usize] = ticket;
                 if let Some(queue) = &mut self.queue {
-                    queue.push(key, size.queued, ticket);
+                    queue.push(key, busy, ticket);
                 }
                 self.step_prefetches += 1;
                 if self.recorder.is_some() {
