@@ -131,6 +131,7 @@ fn what_cannot_be_is_refused() {
         (&["--vary", "gpu-memory=-1"], &["is not a number of GiB"]),
         (&["--vary", "context=1..20000", "--vary", "users=1,2"], &["is not a range"]),
         (&["--weights", "5GB:6GB"], &["--weights"]),
+        (&["--accept", "80%"], &["--accept is for drafted tokens"]),
         (&["--weights", "lots"], &["24GiB"]),
         (&["--expert-format", "fp3"], &["unknown weight format `fp3`"]),
         (&["--trace", "none.hst"], &["none.hst"]),

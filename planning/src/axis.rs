@@ -187,7 +187,11 @@ pub(crate) fn applied(request: &Request, knob: Knob, value: &str) -> Result<Requ
             new.machine = enough(&new);
         }
         Knob::Machine => {
+            let whole = new.parallel.tensor == new.machine.accelerators;
             new.machine = find_hardware(value).map_err(|error| wrong(error.to_string()))?;
+            if whole {
+                new.parallel.tensor = new.machine.accelerators;
+            }
         }
         Knob::Model => new.model = Model::open(value)?,
     }

@@ -2,7 +2,7 @@
 
 use hotset_cost_models::model::Parallel;
 
-use crate::request::{Checkpoint, Misses};
+use crate::request::{Bank, Checkpoint, Misses};
 use crate::{PlanError, Request};
 
 impl Request {
@@ -17,6 +17,11 @@ impl Request {
         self.check_use()?;
         self.check_spread()?;
         self.check_room()?;
+        if self.machine.unified && self.bank == Some(Bank::Exclusive) {
+            let why = "is for a host with memory of its own: a unified machine holds what has no \
+                       slot in the same memory as what has one";
+            return Err(PlanError::setting("--bank exclusive", why));
+        }
         if self.misses == Misses::Balanced && self.host_kernel_ps_per_mib().is_none() {
             let why = format!(
                 "needs the speed of experts on host cores, which neither {} nor link {} gives: \

@@ -21,7 +21,8 @@ fn any_request() -> impl Strategy<Value = Request> {
             let mut request = Request::new(model, machines[machine].clone());
             request.format = Some(formats[format]);
             (request.users, request.context) = (users, context);
-            request.bank = [None, Some(Bank::Inclusive), Some(Bank::Exclusive)][bank as usize];
+            request.bank = [None, Some(Bank::Inclusive), Some(Bank::Exclusive)][bank as usize]
+                .filter(|bank| *bank == Bank::Inclusive || !request.machine.unified);
             request
         })
 }
@@ -225,6 +226,13 @@ fn contradictions_are_refused() {
         &["--measured-step and --fixed-ms"],
     );
     refused(&|r| r.misses = hotset_planning::Misses::Balanced, &["host_kernel_rate"]);
+    refused(
+        &|r| {
+            r.machine = hotset_cost_models::find_hardware("dgx-spark").unwrap();
+            r.bank = Some(Bank::Exclusive);
+        },
+        &["--bank exclusive"],
+    );
     refused(&|r| r.context = 0, &["--context is 0"]);
     refused(&|r| r.context = u64::MAX, &["--context"]);
     refused(&|r| r.users = 0, &["--users is 0"]);

@@ -2,7 +2,7 @@
 
 use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
 use hotset::cost_models::{Model, SlotLayout};
-use hotset::planning::{Axis, PlanError, Request, Room, Routing, Speculation};
+use hotset::planning::{Axis, Knob, PlanError, Request, Room, Routing, Speculation};
 use hotset::traces::Trace;
 
 use super::request::with_threads;
@@ -19,14 +19,17 @@ const MICRO_BATCH: u64 = 512;
 /// Plans, or plans at many values.
 pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
     let request = request(&args.setting)?;
+    let axes: Vec<Axis> =
+        args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
+    let drafted =
+        request.speculation.drafts > 0 || axes.iter().any(|axis| axis.knob == Knob::Speculate);
+    refuse_idle(&args.setting, drafted)?;
     let trace = args.trace.as_deref().map(commands::open_named).transpose()?;
     let routing = |model: &Model| routing(model, trace.as_ref(), args.stand_in);
-    let output = if args.vary.is_empty() {
+    let output = if axes.is_empty() {
         let work = || hotset::planning::plan(&request, &routing(&request.model)?);
         hotset::reports::plan(&with_threads(args.threads, work)??)?
     } else {
-        let axes: Vec<Axis> =
-            args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
         let work = || hotset::planning::what_if(&request, &axes, routing);
         hotset::reports::what_if(&with_threads(args.threads, work)??)?
     };
@@ -36,9 +39,24 @@ pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
 
 /// Checks the contract of every rank: the exit code says whether it is kept.
 pub fn preflight(args: &PreflightArgs) -> Result<Verdict, Fault> {
+    refuse_idle(&args.setting, args.setting.pace.speculate > 0)?;
     let report = hotset::planning::preflight(&request(&args.setting)?, args.cached)?;
     output::give(&hotset::reports::preflight(&report)?, &args.output)?;
     Ok(if report.passes { Verdict::Passed } else { Verdict::Failed })
+}
+
+/// Refuses flags of speculation where nothing is drafted: they would do nothing.
+fn refuse_idle(args: &SettingArgs, drafted: bool) -> Result<(), Fault> {
+    let given = [
+        ("--accept", !args.pace.accept.is_empty()),
+        ("--draft-model", args.pace.draft_model.is_some()),
+    ];
+    match given.iter().find(|flag| flag.1 && !drafted) {
+        Some((flag, _)) => Err(Fault::Usage(format!(
+            "{flag} is for drafted tokens: give --speculate N or --vary speculate=0..4"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn routing<'a>(
