@@ -125,6 +125,11 @@ pub fn what_if<'a>(
                 .to_owned(),
         );
     }
+    let mut notes = request.model.notes.clone();
+    let longest = requests.iter().map(|(_, request)| request.context).max().unwrap_or(0);
+    if let Some(most) = request.model.max_context.filter(|most| *most < longest) {
+        notes.push(format!("{} was made for {most} tokens of context", request.model.name));
+    }
     Ok(WhatIf {
         schema: SCHEMA,
         hotset: env!("CARGO_PKG_VERSION"),
@@ -137,7 +142,7 @@ pub fn what_if<'a>(
         routing: first,
         axes: axes.iter().map(|axis| axis.knob).collect(),
         points,
-        notes: request.model.notes.clone(),
+        notes,
         warnings,
     })
 }

@@ -250,8 +250,7 @@ fn speeds(speed: &Speed, report: &PlanReport) -> Sheet {
         let given = speed.tokens_given / f64::from(report.asked.users.max(1));
         let pays = if given > even { "pays" } else { "does not pay" };
         sheet.note = format!(
-            "drafting {pays}: it gives {given:.2} tokens a step and user, and takes the time of \
-             {even:.2} steps"
+            "drafting {pays}: {given:.2} tokens a step and user, in the time of {even:.2} steps"
         );
     }
     sheet
