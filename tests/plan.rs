@@ -78,7 +78,7 @@ fn tables_fit_80_columns() {
 
 #[test]
 fn what_ifs_in_every_format() {
-    let flags = ["--vary", "users=1,2,49", "--free", "6GiB", "--context", "1024"];
+    let flags = ["--vary", "users=1,2,49", "--free", "16GiB", "--context", "1024"];
     let result = json(&[&OLMOE[..], &flags].concat());
     let points = result["points"].as_array().unwrap();
     assert_eq!(points.len(), 3);

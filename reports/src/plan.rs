@@ -10,7 +10,7 @@ use crate::sheet::thousands;
 use crate::{Cell, Column, Output, RenderError, Sheet};
 
 /// Sources are broken at this width: tables are 80 columns wide.
-const SOURCE: usize = 34;
+const SOURCE: usize = 32;
 /// Settings of the front that a terminal shows.
 const SHOWN: usize = 12;
 

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use hotset_policies::Slots;
-use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Steps, Window};
-use hotset_traces::{Phase, Trace};
+use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Steps, Window, drive};
+use hotset_traces::{IdColumn, Phase, Trace};
 
 use super::StepKind;
+use super::stack::GroupStack;
 use crate::PlanError;
 
 /// One kind of step, measured.
@@ -75,6 +76,44 @@ pub(super) fn arranged(trace: &Trace, (users, tokens): StepKind) -> Result<Steps
 /// Share of the tokens that warm the cache up and are not counted.
 const WARMUP: usize = 4;
 
+/// Distinct experts, the fewest slots, and misses from there on, over the counted steps.
+type Counted = (f64, u32, Vec<f64>);
+
+/// By `hotset_sim`'s curve: equal to a replay at every capacity.
+fn exact(trace: &Trace, steps: &Steps, cold: u64) -> Counted {
+    let setting = CurveSetting {
+        scope: Scope::Global,
+        semantics: Semantics::Event,
+        phase: Some(Phase::Decode),
+        warmup: Some(cold),
+    };
+    let curve = LruCurve::of(trace, steps, &setting);
+    let from = curve.exact_from(0);
+    let mut distinct = 0.0;
+    let at = |slots| curve.counts(&Slots::Global(slots));
+    let misses = (from..=trace.shape().total_experts()).map_while(at).map(|counts| {
+        let bucket = counts.bucket(Phase::Decode, Window::Steady);
+        distinct = bucket.accesses as f64;
+        bucket.misses() as f64
+    });
+    let misses = misses.collect();
+    (distinct, from, misses)
+}
+
+/// By groups; `cold` steps warm up.
+pub(super) fn grouped(trace: &Trace, steps: &Steps, cold: u64) -> Counted {
+    let mut stack = GroupStack::new(trace.shape(), cold);
+    let decode = |phase| phase == Phase::Decode;
+    match trace.ids() {
+        IdColumn::U8(ids) => drive(trace, ids, steps, decode, &mut stack),
+        IdColumn::U16(ids) => drive(trace, ids, steps, decode, &mut stack),
+    }
+    let (widest, accesses, hits) = stack.finish();
+    let accesses = accesses as f64;
+    let misses = hits.into_iter().skip(widest as usize).map(|hits| (accesses - hits).max(0.0));
+    (accesses, widest, misses.collect())
+}
+
 impl Measured {
     pub(super) fn of(trace: &Trace, kind: StepKind) -> Result<Self, PlanError> {
         let steps = arranged(trace, kind)?;
@@ -82,29 +121,23 @@ impl Measured {
         // Whole steps, and the same part for every capacity: a larger cache must not look worse
         // for having been full later.
         let cold = (steps.len() / WARMUP) as u64 * tokens;
-        let setting = CurveSetting {
-            scope: Scope::Global,
-            semantics: Semantics::Event,
-            phase: Some(Phase::Decode),
-            warmup: Some(cold),
-        };
-        let curve = LruCurve::of(trace, &steps, &setting);
         let shape = trace.shape();
         let layers = shape.layers().len() as f64;
-        let from = curve.exact_from(0);
-        let total = shape.total_experts();
         let counted = (steps.len() as u64 - cold / tokens) as f64 * layers;
-        let mut misses = Vec::with_capacity((total - from) as usize + 1);
-        let mut distinct = 0.0;
-        let mut least = f64::INFINITY;
-        for slots in from..=total {
-            let Some(counts) = curve.counts(&Slots::Global(slots)) else { break };
-            let bucket = counts.bucket(Phase::Decode, Window::Steady);
-            distinct = bucket.accesses as f64 / counted;
-            // A larger pool can be run as a smaller one.
-            least = least.min(bucket.misses() as f64 / counted);
-            misses.push(least);
-        }
+        // Steps of one token exactly; of several, where an exact curve takes many times as long, all
+        // but the order within an event.
+        let (distinct, from, by_slots) = match tokens {
+            1 => exact(trace, &steps, cold),
+            _ => grouped(trace, &steps, cold / tokens),
+        };
+        let (total, mut least) = (shape.total_experts(), f64::INFINITY);
+        // A larger pool can be run as a smaller one.
+        let misses = by_slots.into_iter().map(|misses| {
+            least = least.min(misses / counted);
+            least
+        });
+        let misses = misses.collect();
+        let distinct = distinct / counted;
         let mean = |of: fn(&hotset_traces::LayerShape) -> u32| {
             shape.layers().iter().map(|layer| f64::from(of(layer))).sum::<f64>() / layers
         };

@@ -5,6 +5,7 @@
 //! once, so many tokens of each in a step. LRU's misses at every capacity come from one pass.
 
 mod measured;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod unions;

@@ -2,7 +2,10 @@
 
 use hotset_traces::bundled;
 
-use super::measured::arranged;
+use hotset_policies::Slots;
+use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Window};
+
+use super::measured::{arranged, grouped};
 use super::unions::power;
 use super::*;
 
@@ -92,4 +95,33 @@ fn without_a_trace_all_experts_are_alike() {
     let need = routing.need((1, 1), 0.25).unwrap();
     assert_eq!((need.distinct, need.misses), (8.0, 6.0));
     assert_eq!(routing.unions((8, 1)).unwrap(), None);
+}
+
+#[test]
+fn groups_say_what_the_exact_curve_says() {
+    let trace = bundled().unwrap();
+    for (users, tokens) in [(1, 1), (4, 1), (1, 4), (8, 2), (32, 1)] {
+        let steps = arranged(&trace, (users, tokens)).unwrap();
+        let setting = CurveSetting {
+            scope: Scope::Global,
+            semantics: Semantics::Event,
+            phase: Some(Phase::Decode),
+            warmup: Some(0),
+        };
+        let curve = LruCurve::of(&trace, &steps, &setting);
+        let (accesses, from, misses) = grouped(&trace, &steps, 0);
+        assert_eq!(from, curve.exact_from(0));
+        assert_eq!(misses.len(), 1024 - from as usize + 1);
+        let (mut sum, mut most) = (0.0, 0.0f64);
+        for (slots, misses) in (from..).zip(misses) {
+            let exact = curve.counts(&Slots::Global(slots)).unwrap();
+            let exact = exact.bucket(Phase::Decode, Window::Steady);
+            assert_eq!(exact.accesses as f64, accesses);
+            // In points of the miss rate.
+            let error = (misses - exact.misses() as f64).abs() / accesses * 100.0;
+            (sum, most) = (sum + error, most.max(error));
+        }
+        let mean = sum / f64::from(1024 - from + 1);
+        assert!(mean < 0.1 && most < 2.5, "{users} x {tokens}: {mean} points, {most} at most");
+    }
 }
