@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use hotset::cost_models::find_machine;
 use hotset::policies::{PolicySpec, Slots};
 use hotset::sim::{
-    Arrival, Composition, Compute, Futures, Prefetch, Semantics, Setting, Steps, TimeModel,
-    Timeline, replay, replay_timed,
+    Arrival, Composition, Compute, Futures, Semantics, Setting, Steps, TimeModel, Timeline, replay,
+    replay_timed,
 };
 use hotset::traces::{Phase, SynthConfig, synth};
 

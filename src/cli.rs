@@ -4,6 +4,7 @@ mod experiment;
 mod plan;
 mod serving;
 mod timing;
+mod traces;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticAr
 pub use plan::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
 pub use timing::{FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, VerifyLiveArgs};
+pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -56,20 +58,26 @@ pub enum Command {
     VerifyLive(VerifyLiveArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ
     Conform(ConformArgs),
-    /// Import, describe or check router traces
+    /// Import, export, cut, describe or check router traces
     #[command(subcommand)]
     Trace(TraceCommand),
     /// Fit, list or show links and machines
     Link(LinkArgs),
-    /// List the policies, or define one
+    /// List policies and prefetchers, or define one
     Policies(PoliciesArgs),
 }
 
 /// Commands on traces.
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// Read another program's file and write it as .hst
+    /// Read other programs' files and write them as one .hst
     Import(ImportArgs),
+    /// Write a trace in a format that other tools read
+    Export(ExportArgs),
+    /// Keep some sequences, tokens or one phase
+    Slice(SliceArgs),
+    /// Compose the steps of an engine that serves several requests at once
+    Compose(ComposeArgs),
     /// Describe a trace: shape, tokens, digests, locality
     Info(TraceArgs),
     /// Check every value and both digests; exit code 1 if the trace is not sound
@@ -238,40 +246,6 @@ pub struct ConformArgs {
     pub output: OutputArgs,
 }
 
-/// Flags of `trace import`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Formats:
-  npz  hotset-npz/1: token-major NumPy arrays in one zip (what hotset's recorder writes)
-  npy  one NumPy array of ids [tokens, layers, top-k]; weights and sequences.csv beside it
-  ids  one integer a line: a plain cache trace of one layer")]
-pub struct ImportArgs {
-    /// Format of the input
-    #[arg(long, value_name = "FORMAT")]
-    pub from: String,
-    /// The input
-    #[arg(value_name = "IN")]
-    pub input: PathBuf,
-    /// The trace to write
-    #[arg(short, long, value_name = "OUT.hst")]
-    pub output: PathBuf,
-    /// Compress columns with zstd at this level, 1 to 19 [default: not compressed, read in place]
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(1..=19))]
-    pub zstd: Option<i32>,
-    /// Experts in each layer [default: as the file says, else the highest id plus one]
-    #[arg(long, value_name = "N")]
-    pub experts: Option<u32>,
-    /// Experts a token uses in each layer; must agree with the file
-    #[arg(long, value_name = "N")]
-    pub top_k: Option<u32>,
-    /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4
-    #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
-    pub expert_size: Option<u64>,
-    /// The trace's name [default: the model that the file names, else the file's name]
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-}
-
 /// Flags of `trace shuffle`.
 #[derive(Debug, Args)]
 pub struct ShuffleArgs {
@@ -302,7 +276,7 @@ pub struct TraceArgs {
 /// Flags of `policies`.
 #[derive(Debug, Args)]
 pub struct PoliciesArgs {
-    /// A policy to define
+    /// A policy, prefetcher or admission to define
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
     #[command(flatten)]

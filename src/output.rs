@@ -70,8 +70,11 @@ pub fn write_through<T>(
 ) -> Result<T, Fault> {
     let fault = |reason| Fault::Write { path: path.display().to_string(), reason };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file =
-        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(fault)?;
+    let mut builder = tempfile::Builder::new();
+    // As any other program's output: the user's umask decides who may read it.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(fault)?;
     let written = write(file.as_file_mut())?;
     file.as_file().sync_all().map_err(fault)?;
     file.persist(path).map_err(|error| fault(error.error))?;

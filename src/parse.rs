@@ -121,6 +121,19 @@ fn range(first: Capacity, last: Capacity, step: Capacity) -> Option<Vec<Capacity
     }
 }
 
+/// A stretch of places: `3`, or `0..10`, which leaves 10 out.
+pub fn span(text: &str) -> Result<std::ops::Range<usize>, String> {
+    let number = |text: &str| text.trim().parse::<usize>().ok();
+    let range = match text.split_once("..") {
+        Some((from, to)) => number(from).zip(number(to)),
+        None => number(text).map(|place| (place, place.saturating_add(1))),
+    };
+    match range {
+        Some((from, to)) if from < to => Ok(from..to),
+        _ => Err(format!("'{text}' is no place and no range: give 3, or 0..10")),
+    }
+}
+
 /// A share of the sequences, in percent: `50%` or `50`.
 pub fn training_share(text: &str) -> Result<f64, String> {
     match text.trim().trim_end_matches('%').parse() {

@@ -1,4 +1,4 @@
-//! A progress bar on standard error: silent where that is not a terminal.
+//! Progress bars on standard error: silent where that is not a terminal.
 
 use hotset::sim::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -41,6 +41,39 @@ impl Progress for Bar {
         // What an earlier run did says nothing of how long this one takes.
         self.0.inc(1);
         self.0.reset_eta();
+    }
+
+    fn cancelled(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+/// Counts bytes that are read.
+pub struct Bytes(ProgressBar);
+
+impl Bytes {
+    /// A bar for so many bytes.
+    pub fn new(bytes: u64) -> Self {
+        interrupt::cooperate();
+        let bar = ProgressBar::new(bytes);
+        if let Ok(style) = ProgressStyle::with_template(
+            "{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}",
+        ) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl hotset::traces::Progress for Bytes {
+    fn advance(&self, bytes: u64) {
+        self.0.inc(bytes);
     }
 
     fn cancelled(&self) -> bool {

@@ -170,3 +170,83 @@ fn bad_imports_are_refused_and_leave_no_output() {
     std::fs::write(&input, fine).unwrap();
     import("npy", &input, &out, &[]);
 }
+
+#[test]
+fn formats_are_told_and_histograms_are_not_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.hst");
+    let out = out.to_str().unwrap();
+    let Some(sample) = shared("formats/vllm_dense_layer0.npy") else { return };
+    let sample = sample.to_str().unwrap();
+    refused(&["trace", "import", sample, "-o", out], &["layer 0", "--dense-layers 0", "--config"]);
+    refused(&["compare", sample], &["not an .hst file but npy", "hotset trace import --from npy"]);
+    stdout(&["trace", "import", "--from", "vllm", sample, "--dense-layers", "0", "-o", out]);
+    assert_eq!(json(&["trace", "info", out])["layers"], 3);
+    for (name, format) in [
+        ("llama_imatrix.gguf", "imatrix"),
+        ("sglang_stat.pt", "sglang-stat"),
+        ("sglang_per_pass.pt", "sglang-per-pass"),
+        ("moe_infinity_trace.npy", "moe-infinity"),
+    ] {
+        let path = shared(&format!("formats/{name}")).unwrap();
+        let path = path.to_str().unwrap();
+        let text = stdout(&["trace", "info", path]);
+        assert!(text.contains(format), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(json(&["trace", "info", path])["layers"].as_array().unwrap().len(), 4);
+        refused(&["compare", path], &["is a histogram", "not in which order"]);
+        refused(&["trace", "import", path, "-o", out], &["is a histogram"]);
+        refused(&["trace", "import", "--from", format, path, "-o", out], &["is a histogram"]);
+    }
+    let dat = shared("formats/llama_imatrix.dat").unwrap();
+    refused(&["trace", "info", dat.to_str().unwrap()], &["not each expert's uses"]);
+}
+
+#[test]
+fn several_inputs_are_one_trace() {
+    let Some(first) = shared("formats/vllm_routed_experts_req0.npy") else { return };
+    let more = [1, 2].map(|n| shared(&format!("formats/vllm_routed_experts_req{n}.npy")).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let [out, whole] = ["out.hst", "whole.hst"].map(|name| folder.path().join(name));
+    let paths = [&first, &more[0], &more[1]].map(|path| path.to_str().unwrap());
+    let flags = ["--prompt-tokens", "5,18,12", "-o", out.to_str().unwrap()];
+    stdout(&[&["trace", "import"], &paths[..], &flags[..]].concat());
+    let npz = shared("formats/hf_trace.npz").unwrap();
+    import("npz", &npz, &whole, &[]);
+    let digest = |path: &Path| json(&["trace", "info", path.to_str().unwrap()])["digest"].clone();
+    assert_eq!(digest(&out), digest(&whole));
+}
+
+#[test]
+fn cut_composed_and_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [part, composed, npz, back, jsonl] =
+        ["part.hst", "composed.hst", "a.npz", "back.hst", "a.jsonl"].map(path);
+    stdout(&["trace", "slice", "--sequences", "0..3,5", "-o", &part]);
+    let info = json(&["trace", "info", &part]);
+    assert_eq!((info["sequences"].clone(), info["tokens"].clone()), (4.into(), (4 * 448).into()));
+    let decode = path("decode.hst");
+    stdout(&["trace", "slice", &part, "--phase", "decode", "-o", &decode]);
+    assert_eq!(json(&["trace", "info", &decode])["tokens"], 4 * 256);
+
+    // Composing beforehand and while comparing are the same replay.
+    stdout(&["trace", "compose", &part, "--concurrency", "3", "--chunk", "64", "-o", &composed]);
+    let flags = ["--policy", "lru,belady", "--capacity", "25%", "--no-timeline"];
+    let there = json(&[&["compare", &composed], &flags[..]].concat());
+    let concurrent = ["--concurrency", "3", "--chunk", "64"];
+    let live = json(&[&["compare", &part], &flags[..], &concurrent[..]].concat());
+    assert_eq!(there["rows"], live["rows"]);
+
+    for (to, file) in [("npz", &npz), ("jsonl", &jsonl)] {
+        stdout(&["trace", "export", &part, "--to", to, "-o", file]);
+        stdout(&["trace", "import", file, "-o", &back]);
+        assert_eq!(json(&["trace", "info", &back])["digest"], info["digest"], "{to}");
+    }
+    let oracle = path("a.bin");
+    stdout(&["trace", "export", &part, "--to", "oracle-general", "-o", &oracle]);
+    assert_eq!(std::fs::metadata(&oracle).unwrap().len(), 24 * 4 * 448 * 16 * 8);
+    refused(&["trace", "export", &part, "--to", "npzz", "-o", &npz], &["did you mean 'npz'?"]);
+    refused(&["trace", "slice", "--sequences", "99", "-o", &back], &["no sequence 99"]);
+    refused(&["trace", "compose", "--concurrency", "99", "-o", &back], &["concurrency 99"]);
+}

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use hotset_policies::predict::PredictorSpec;
-use hotset_policies::semantic::{GuideConfig, ProfileFrom};
+use hotset_policies::semantic::{GuideConfig, Likeness, ProfileFrom};
 use hotset_policies::{Need, PolicySpec};
 use hotset_sim::{Prefetch, Source};
 use serde::Serialize;
@@ -51,6 +51,16 @@ impl Arm {
             Prefetch::None => None,
         };
         self.policy.guide().into_iter().chain(of_predictor)
+    }
+
+    /// Whether it goes by the routes of the prompt.
+    #[must_use]
+    pub fn reads_prompt_routes(&self) -> bool {
+        self.guides().any(|guide| {
+            guide.from == ProfileFrom::Prompt
+                || guide.by == Likeness::Routes
+                    && matches!(guide.from, ProfileFrom::Nearest | ProfileFrom::Clusters)
+        })
     }
 
     /// What it is there for.

@@ -1,6 +1,6 @@
 //! Sequences to train on and sequences to test on, which are never the same.
 
-use hotset_traces::{Trace, Workload, WorkloadOrder};
+use hotset_traces::{Repeat, Trace, Workload, WorkloadOrder};
 use serde::Serialize;
 
 use crate::ExperimentError;
@@ -87,9 +87,8 @@ impl Folds {
     pub fn repetition(&self) -> f64 {
         let orders = || self.folds.iter().filter_map(|fold| fold.order.as_ref());
         let all: usize = orders().map(|order| order.indices.len()).sum();
-        let repeats: f64 =
-            orders().map(|order| order.repetition() * order.indices.len() as f64).sum();
-        repeats / all.max(1) as f64
+        let repeats = orders().map(|order| order.indices.len() - order.count(Repeat::New));
+        repeats.sum::<usize>() as f64 / all.max(1) as f64
     }
 
     /// Tested sequences, repeats included.

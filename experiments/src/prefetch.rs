@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::break_even::{BreakEven, break_even};
 use crate::run::steps;
-use crate::semantic::{arms, block};
+use crate::semantic::{arms, block, warnings};
 use crate::verdict::{self, Verdict};
 use crate::{Arm, ArmRow, Block, ExperimentError, Folds, LeftOut, Plan, PlanSummary};
 
@@ -38,6 +38,8 @@ pub struct PrefetchReport {
     pub left_out: Vec<LeftOut>,
     /// What follows from the intervals.
     pub verdicts: Vec<Verdict>,
+    /// What a reader must know of the trace to read the rows right.
+    pub warnings: Vec<String>,
 }
 
 /// What a predictor knows at one distance.
@@ -136,6 +138,7 @@ pub fn prefetch(
         break_even,
         left_out,
         verdicts,
+        warnings: warnings(trace, &arms),
     })
 }
 
@@ -182,8 +185,8 @@ fn quality(arm: &Arm, folds: &Folds) -> Result<Vec<PredictorRow>, ExperimentErro
 /// A predictor trained on a fold's training part and asked over its tested part.
 fn judged(forecast: &Forecast, fold: &crate::Fold) -> Result<Vec<Quality>, ExperimentError> {
     let phase = Some(Phase::Decode);
-    let predictor = trained(forecast, &fold.training, &steps(&fold.training), phase)?;
-    Ok(score(&fold.tested, &steps(&fold.tested), phase, forecast, predictor.as_ref())?)
+    let predictor = trained(forecast, &fold.training, &steps(&fold.training)?, phase)?;
+    Ok(score(&fold.tested, &steps(&fold.tested)?, phase, forecast, predictor.as_ref())?)
 }
 
 /// Times each predictor over the first fold, one after another on one thread. The result depends
@@ -205,8 +208,8 @@ pub fn prediction_costs(
         };
         // Where it is trained it has learnt; what is timed goes on learning as it guesses.
         let phase = Some(Phase::Decode);
-        let predictor = trained(forecast, &fold.training, &steps(&fold.training), phase)?;
-        let steps = steps(&fold.tested);
+        let predictor = trained(forecast, &fold.training, &steps(&fold.training)?, phase)?;
+        let steps = steps(&fold.tested)?;
         let begun = Instant::now();
         let scored = score(&fold.tested, &steps, phase, forecast, predictor.as_ref())?;
         let events = scored.iter().map(|quality| quality.events).sum::<u64>();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hotset_policies::{Need, PolicySpec};
 use hotset_sim::{
-    Bucket, Futures, Misses, Prefetch, Prefill, Prices, Semantics, Setting, Spent, Steps, Timeline,
-    Window, replay_timed, trained, trained_guide,
+    Bucket, Composition, Futures, Misses, Prefetch, Prefill, Prices, Semantics, Setting, SimError,
+    Spent, Steps, Timeline, Window, replay_timed, trained, trained_guide,
 };
 use hotset_traces::{Phase, Shape, Trace};
 
@@ -78,9 +78,10 @@ impl LinkSums {
     }
 }
 
-/// The steps of a part: one request after another, prompts whole.
-pub(crate) fn steps(trace: &Trace) -> Steps {
-    Steps::of(trace, hotset_sim::PREFILL_CHUNK)
+/// The steps of a part: one conversation after another, whatever batches the engine ran them in,
+/// so that each has a cost of its own.
+pub(crate) fn steps(trace: &Trace) -> Result<Steps, SimError> {
+    Steps::compose(trace, &Composition::default())
 }
 
 /// Runs an arm over every fold: trains it on the fold's training part and replays the decode steps
@@ -111,7 +112,7 @@ fn run_fold(
     outcome: &mut Outcome,
 ) -> Result<(), ExperimentError> {
     let phase = Some(Phase::Decode);
-    let (trace, steps) = (&fold.tested, steps(&fold.tested));
+    let (trace, steps) = (&fold.tested, steps(&fold.tested)?);
     let futures =
         Futures::new(trace, &steps, Semantics::Event, phase).with_prefill(Prefill::OnDemand);
     let timelines =
@@ -139,7 +140,7 @@ fn setting(
     arm: &Arm,
 ) -> Result<Setting, ExperimentError> {
     let phase = Some(Phase::Decode);
-    let training_steps = steps(training);
+    let training_steps = steps(training)?;
     let predictor = match &arm.prefetch {
         Prefetch::None => None,
         Prefetch::By(forecast) => trained(forecast, training, &training_steps, phase)?,

@@ -2,7 +2,7 @@
 //! and what does each way cost over each link?
 
 use hotset_sim::{Progress, SimError, TraceSummary};
-use hotset_traces::{Shape, Trace, Workload};
+use hotset_traces::{Phase, Shape, Trace, Workload};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -29,6 +29,8 @@ pub struct SemanticReport {
     pub left_out: Vec<LeftOut>,
     /// What follows from the intervals.
     pub verdicts: Vec<Verdict>,
+    /// What a reader must know of the trace to read the rows right.
+    pub warnings: Vec<String>,
 }
 
 /// The arms that are compared where none are named: protection, prefetch and both by meaning,
@@ -94,7 +96,31 @@ pub fn semantic(
         blocks: ran.into_iter().map(|ran| ran.block).collect(),
         left_out,
         verdicts,
+        warnings: warnings(trace, &arms),
     })
+}
+
+/// What arms say that this trace cannot.
+pub(crate) fn warnings(trace: &Trace, arms: &[Arm]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let prompts = trace.phases().contains(&(Phase::Prefill as u8));
+    let by_routes: Vec<&str> =
+        arms.iter().filter(|arm| arm.reads_prompt_routes()).map(|arm| arm.name.as_str()).collect();
+    if !prompts && !by_routes.is_empty() {
+        warnings.push(format!(
+            "the prompts' routes are not recorded: {} go by the first tokens of the answer \
+             (32, or after=N) instead",
+            by_routes.join(", ")
+        ));
+    }
+    let loops = trace.sequences().iter().filter(|s| s.has_repetition == Some(true)).count();
+    if loops > 0 {
+        warnings.push(format!(
+            "{loops} of {} sequences fell into a loop while generating, which inflates hit rates",
+            trace.sequences().len()
+        ));
+    }
+    warnings
 }
 
 /// The arms of a plan behind the baseline, and those of its own choice that the trace cannot run.

@@ -25,6 +25,7 @@ pub fn semantic(report: &SemanticReport) -> Result<Output, RenderError> {
     sheets.extend(left_out(&report.left_out));
     let mut output = Output::new(report, sheets)?;
     output.flat = Some(flat(&report.blocks));
+    output.warnings = report.warnings.clone();
     Ok(output)
 }
 
@@ -42,6 +43,7 @@ pub fn prefetch(report: &PrefetchReport) -> Result<Output, RenderError> {
     sheets.extend(left_out(&report.left_out));
     let mut output = Output::new(report, sheets)?;
     output.flat = Some(flat(std::slice::from_ref(&report.block)));
+    output.warnings = report.warnings.clone();
     Ok(output)
 }
 
@@ -61,10 +63,27 @@ fn settings(settings: &PlanSummary) -> String {
     )
 }
 
-/// An arm's name over two lines where it prefetches: a table is 80 columns wide.
+/// An arm's name over several lines where it is long: a table is 80 columns wide.
 fn name(arm: &str) -> Cell {
-    let broken = arm.replace('/', "/\n");
-    Cell::Text(broken.replace(",", ",\n"))
+    let mut lines: Vec<String> = Vec::new();
+    for part in arm.split_inclusive(['/', ',']) {
+        match part.split_once(':') {
+            Some((name, parameters)) if part.len() > 16 => {
+                lines.push(format!("{name}:"));
+                lines.push(format!("  {parameters}"));
+            }
+            _ => lines.push(part.to_owned()),
+        }
+    }
+    lines.join("\n").into()
+}
+
+/// The name, and below it what the arm is there for if it is no candidate.
+fn named(row: &ArmRow) -> Cell {
+    match (name(&row.arm), role(row.role)) {
+        (Cell::Text(name), role) if !role.is_empty() => format!("{name}\n  ({role})").into(),
+        (name, _) => name,
+    }
 }
 
 fn role(role: Role) -> &'static str {
@@ -95,7 +114,6 @@ fn of_block(block: &Block) -> Vec<Sheet> {
         format!("hits and experts moved, {workload}"),
         vec![
             Column::left("arm", "arm"),
-            Column::left("", "role"),
             Column::right("hit\n%", "hit_rate"),
             Column::right("points\non lru", "hit_points"),
             Column::right("95%", "hit_points_95"),
@@ -107,8 +125,7 @@ fn of_block(block: &Block) -> Vec<Sheet> {
     for row in &block.rows {
         let [points, points_95] = interval(&row.hit_points, 1.0, 2);
         hits.rows.push(vec![
-            name(&row.arm),
-            role(row.role).into(),
+            named(row),
             Cell::percent(Some(row.hit_rate)),
             points,
             points_95,

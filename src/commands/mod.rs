@@ -15,16 +15,34 @@ pub mod verify_live;
 
 use std::path::Path;
 
-use hotset::traces::Trace;
+use hotset::traces::{Detected, Error, Trace, detect, histogram_refusal};
 
 use crate::fault::Fault;
 
 /// The trace that was named, else the bundled one.
 fn open(path: Option<&Path>) -> Result<Trace, Fault> {
     Ok(match path {
-        Some(path) => Trace::open(path)?,
+        Some(path) => Trace::open(path).map_err(|error| other_format(path, error))?,
         None => hotset::traces::bundled()?,
     })
+}
+
+/// What a file is that is no `.hst` file, and what to do with it.
+fn other_format(path: &Path, error: Error) -> Fault {
+    let name = path.display().to_string();
+    match (&error, detect(path)) {
+        (Error::NotHst { .. }, Some(Detected::Histogram(format))) => {
+            Fault::Usage(histogram_refusal(&name, format.info().name))
+        }
+        (Error::NotHst { .. }, Some(Detected::Trace(format))) => {
+            let from = format.info().name;
+            Fault::Usage(format!(
+                "{name}: not an .hst file but {from}: 'hotset trace import --from {from} {name} -o \
+                 OUT.hst' makes one"
+            ))
+        }
+        _ => error.into(),
+    }
 }
 
 /// The same for commands whose trace comes before another file: the bundled one has a name.

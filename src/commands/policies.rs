@@ -1,26 +1,43 @@
 //! `hotset policies [NAME]`.
 
+use hotset::policies::predict::{PredictorInfo, PredictorNeed};
 use hotset::policies::{
     ADMISSIONS, AdmissionInfo, Need, POLICIES, Parameter, PolicyInfo, PolicySpec,
 };
 use hotset::reports::{Column, Output, Sheet};
+use hotset::sim::predictors;
+use serde::Serialize;
 
 use crate::cli::PoliciesArgs;
 use crate::commands::wrap;
 use crate::fault::{Fault, Verdict};
 use crate::output;
 
-/// Lists the policies, or defines one.
+/// Lists policies and prefetchers, or defines one.
 pub fn run(args: &PoliciesArgs) -> Result<Verdict, Fault> {
     let output = match &args.name {
-        Some(name) => match ADMISSIONS.iter().find(|info| info.name == name.trim()) {
-            Some(info) => admission(info)?,
-            None => one(name.parse::<PolicySpec>()?.info())?,
-        },
+        Some(name) => named(name.trim())?,
         None => list()?,
     };
     output::give(&output, &args.output)?;
     Ok(Verdict::Passed)
+}
+
+/// A policy, an admission or a prefetcher; one that is both (`semantic`) is defined twice.
+fn named(name: &str) -> Result<Output, Fault> {
+    if let Some(info) = ADMISSIONS.iter().find(|info| info.name == name) {
+        return admission(info);
+    }
+    let predictor = predictors().find(|info| info.name == name);
+    match (name.parse::<PolicySpec>(), predictor) {
+        (Ok(policy), None) => one(policy.info()),
+        (Ok(policy), Some(info)) => {
+            let sheets = [one(policy.info())?.sheets, prefetcher(info)?.sheets].concat();
+            Ok(Output::new(&(policy.info(), info), sheets)?)
+        }
+        (Err(_), Some(info)) => prefetcher(info),
+        (Err(unknown), None) => Err(unknown.into()),
+    }
 }
 
 fn needs(info: &PolicyInfo) -> &'static str {
@@ -46,13 +63,55 @@ fn list() -> Result<Output, Fault> {
         .iter()
         .map(|info| vec![info.name.into(), info.summary.into(), needs(info).into()])
         .collect();
+    let mut prefetchers = Sheet::new(
+        "",
+        vec![
+            Column::left("prefetcher", "prefetcher"),
+            Column::left("what it predicts", "summary"),
+            Column::left("needs", "needs"),
+        ],
+    );
+    prefetchers.rows = predictors()
+        .map(|info| vec![info.name.into(), info.summary.into(), predictor_needs(info).into()])
+        .collect();
     let admissions: Vec<&str> = ADMISSIONS.iter().map(|info| info.name).collect();
-    sheet.note = format!(
+    prefetchers.note = format!(
         "'hotset policies NAME' gives definition, parameters and source\n\
          admission in front of any (--admit, or lru+NAME): {}",
         admissions.join(" ")
     );
-    Ok(Output::new(&POLICIES, vec![sheet])?)
+    #[derive(Serialize)]
+    struct Listed {
+        policies: &'static [&'static PolicyInfo],
+        prefetchers: Vec<&'static PredictorInfo>,
+        admissions: &'static [&'static AdmissionInfo],
+    }
+    let listed =
+        Listed { policies: POLICIES, prefetchers: predictors().collect(), admissions: ADMISSIONS };
+    Ok(Output::new(&listed, vec![sheet, prefetchers])?)
+}
+
+fn predictor_needs(info: &PredictorInfo) -> &'static str {
+    match info.needs {
+        PredictorNeed::Nothing => "-",
+        PredictorNeed::Weights => "router weights",
+        PredictorNeed::Embeddings => "embeddings",
+        PredictorNeed::Predictions => "predictions",
+        PredictorNeed::Future => "the future",
+    }
+}
+
+fn prefetcher(info: &PredictorInfo) -> Result<Output, Fault> {
+    let facts = vec![
+        ("prefetcher", info.name.into()),
+        ("what it predicts", info.summary.into()),
+        ("definition", wrap(info.definition).into()),
+        ("source", wrap(info.source).into()),
+        ("needs", predictor_needs(info).into()),
+    ];
+    let mut sheets = vec![Sheet::facts("", facts)];
+    sheets.extend(parameters(info.parameters));
+    Ok(Output::new(info, sheets)?)
 }
 
 fn admission(info: &AdmissionInfo) -> Result<Output, Fault> {

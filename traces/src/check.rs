@@ -5,10 +5,11 @@
 
 use rayon::prelude::*;
 
-use crate::column::{IdColumn, WeightColumn};
+use crate::column::{Column, IdColumn, WeightColumn};
 use crate::error::{Error, Result};
 use crate::parts::Parts;
 use crate::rows;
+use crate::shape::Shape;
 use crate::trace::Sequence;
 
 /// Values that one task checks: a few hundred KiB, so that a chunk stays in the cache.
@@ -24,21 +25,29 @@ pub(crate) fn predictions_are_narrow(max_experts: u32) -> bool {
     max_experts < 256
 }
 
-/// All checks.
-pub(crate) fn all(parts: &Parts) -> Result<()> {
+/// All checks. `seen` is given the ids as they pass, so that who hashes them too need not read
+/// them again.
+pub(crate) fn all(parts: &Parts, mut seen: impl FnMut(IdColumn<'_>)) -> Result<()> {
     let tokens = sequences(&parts.sequences)?;
     lengths(parts, tokens)?;
-    positions(parts)?;
-    phases(parts.phases.get())?;
+    rise("positions", &parts.positions, &parts.sequences)?;
+    parts.phases.windows(1, phases)?;
     if let Some(steps) = &parts.steps {
-        steps_rise(steps.get(), &parts.sequences)?;
+        rise("steps", steps, &parts.sequences)?;
     }
-    rows::check(&parts.shape, parts.ids.view(), CHUNK)?;
+    let row_len = parts.shape.row_len();
+    parts.ids.windows(row_len, |first, ids| {
+        rows::check(&parts.shape, ids, first / row_len, CHUNK)?;
+        seen(ids);
+        Ok(())
+    })?;
     if let Some(data) = &parts.weights {
-        weights(parts, data.view())?;
+        data.windows(|first, window| weights(&parts.shape, first, window))?;
     }
-    if let Some(predictions) = parts.predictions() {
-        rows::check_predicted(&parts.shape, &predictions)?;
+    if let Some(data) = &parts.predictions {
+        data.ids.windows(data.width, |first, ids| {
+            rows::check_predicted(&parts.shape, data, tokens, ids, first / data.width)
+        })?;
     }
     if let Some(embeddings) = &parts.embeddings {
         for column in [embeddings.prompt_in.get(), embeddings.prompt_out.get()] {
@@ -126,38 +135,42 @@ fn lengths(parts: &Parts, tokens: usize) -> Result<()> {
     Ok(())
 }
 
-fn positions(parts: &Parts) -> Result<()> {
-    let column = parts.positions.get();
-    for sequence in &parts.sequences {
-        let rows = &column[sequence.rows.clone()];
-        if let Some(at) = rows.windows(2).position(|pair| pair[0] >= pair[1]) {
-            return Err(Error::Token {
-                column: "positions",
-                token: sequence.rows.start + at + 1,
-                layer: None,
-                problem: format!("position {} follows {} in its sequence", rows[at + 1], rows[at]),
-            });
+/// Positions must rise in each sequence, steps must not fall.
+fn rise(name: &'static str, column: &Column<u32>, sequences: &[Sequence]) -> Result<()> {
+    let strict = name == "positions";
+    let mut sequences = sequences.iter().map(|sequence| sequence.rows.end);
+    // The sequence's first row to come, and the value before the next.
+    let (mut end, mut before) = (0, 0u32);
+    column.windows(1, |first, window| {
+        let mut at = first;
+        while at < first + window.len() {
+            if at == end {
+                end = sequences.next().unwrap_or(usize::MAX);
+                before = window[at - first];
+                at += 1;
+            }
+            let rows = &window[at - first..end.min(first + window.len()) - first];
+            for (offset, &value) in rows.iter().enumerate() {
+                if value < before || (strict && value == before) {
+                    return Err(Error::Token {
+                        column: name,
+                        token: at + offset,
+                        layer: None,
+                        problem: format!(
+                            "{} {value} follows {before} in its sequence",
+                            name.trim_end_matches('s')
+                        ),
+                    });
+                }
+                before = value;
+            }
+            at += rows.len();
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
-fn steps_rise(steps: &[u32], sequences: &[Sequence]) -> Result<()> {
-    for sequence in sequences {
-        let rows = &steps[sequence.rows.clone()];
-        if let Some(at) = rows.windows(2).position(|pair| pair[0] > pair[1]) {
-            return Err(Error::Token {
-                column: "steps",
-                token: sequence.rows.start + at + 1,
-                layer: None,
-                problem: format!("step {} follows {} in its sequence", rows[at + 1], rows[at]),
-            });
-        }
-    }
-    Ok(())
-}
-
-fn phases(column: &[u8]) -> Result<()> {
+fn phases(first: usize, column: &[u8]) -> Result<()> {
     // The maximum first: it takes whole vectors at a time.
     if column.iter().fold(0, |max, &phase| max.max(phase)) <= 2 {
         return Ok(());
@@ -165,7 +178,7 @@ fn phases(column: &[u8]) -> Result<()> {
     let token = column.iter().position(|&phase| phase > 2).unwrap_or(0);
     Err(Error::Token {
         column: "phases",
-        token,
+        token: first + token,
         layer: None,
         problem: format!("phase {}; 0 prefill, 1 decode, 2 verify are possible", column[token]),
     })
@@ -177,7 +190,7 @@ const F16_SPECIAL: u16 = 0x7c00;
 const BF16_SPECIAL: u16 = 0x7f80;
 
 /// Weights must be finite and not negative (-0 passes).
-fn weights(parts: &Parts, column: WeightColumn<'_>) -> Result<()> {
+fn weights(shape: &Shape, start: usize, column: WeightColumn<'_>) -> Result<()> {
     let bad_bits = |bits: u16, special: u16| bits & special == special || bits > 0x8000;
     let at = match column {
         WeightColumn::U8(_) => None,
@@ -186,11 +199,11 @@ fn weights(parts: &Parts, column: WeightColumn<'_>) -> Result<()> {
         WeightColumn::F32(w) => first(w, |&weight| !(0.0..f32::INFINITY).contains(&weight)),
     };
     let Some(at) = at else { return Ok(()) };
-    let (token, rank) = (at / parts.shape.row_len(), at % parts.shape.row_len());
+    let (token, rank) = ((start + at) / shape.row_len(), (start + at) % shape.row_len());
     Err(Error::Token {
         column: "weights",
         token,
-        layer: Some(rows::layer_of(&parts.shape, rank)),
+        layer: Some(rows::layer_of(shape, rank)),
         problem: format!("weight {} is not a finite number of 0 or more", column.get(at)),
     })
 }

@@ -9,11 +9,15 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use half::{bf16, f16};
 
+use crate::error::Result;
+use crate::spool::Spooled;
+
 /// The bytes of an opened `.hst` file.
 pub(crate) enum Backing {
     Map(memmap2::Mmap),
     Static(&'static [u8]),
     Owned(Vec<u8>),
+    Spool(Spooled),
 }
 
 impl Backing {
@@ -22,6 +26,7 @@ impl Backing {
             Self::Map(map) => map,
             Self::Static(bytes) => bytes,
             Self::Owned(bytes) => bytes,
+            Self::Spool(spooled) => spooled.bytes(),
         }
     }
 }
@@ -51,6 +56,70 @@ impl<T: Pod> Column<T> {
                 bytemuck::cast_slice(&backing.bytes()[range.clone()])
             }
         }
+    }
+}
+
+/// Bytes of a spooled column that one window reads.
+const WINDOW: usize = 4 << 20;
+
+impl<T: Pod> Column<T> {
+    /// Passes over all values in order, `visit`ing stretches with the index of their first value;
+    /// all but the last are whole multiples of `row` values. What lies in memory or in a mapped
+    /// file is one stretch; what was spooled is read piece by piece.
+    pub(crate) fn windows(
+        &self,
+        row: usize,
+        mut visit: impl FnMut(usize, &[T]) -> Result<()>,
+    ) -> Result<()> {
+        let Self::InPlace { backing, range } = self else { return visit(0, self.get()) };
+        let Backing::Spool(spooled) = &**backing else { return visit(0, self.get()) };
+        let size = size_of::<T>();
+        let values = range.len() / size;
+        let each = (WINDOW / size / row.max(1)).max(1).saturating_mul(row.max(1));
+        let mut buffer = vec![T::zeroed(); each.min(values)];
+        for first in (0..values).step_by(each) {
+            let window = &mut buffer[..each.min(values - first)];
+            let offset = (range.start + first * size) as u64;
+            spooled.read_at(offset, bytemuck::cast_slice_mut(window))?;
+            visit(first, window)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Pod> Column<T> {
+    /// Copies the values from `first` on into `out`; what was spooled is read from its file.
+    pub(crate) fn copy_to(&self, first: usize, out: &mut [T]) -> Result<()> {
+        if let Self::InPlace { backing, range } = self
+            && let Backing::Spool(spooled) = &**backing
+        {
+            let offset = (range.start + first * size_of::<T>()) as u64;
+            return spooled.read_at(offset, bytemuck::cast_slice_mut(out));
+        }
+        out.copy_from_slice(&self.get()[first..first + out.len()]);
+        Ok(())
+    }
+}
+
+/// Any column as plain bytes, for writers.
+pub(crate) trait ByteColumn {
+    /// Its length in bytes.
+    fn byte_len(&self) -> u64;
+
+    /// As [`Column::windows`], without a row.
+    fn byte_windows(&self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+}
+
+impl<T: Pod + Sync> ByteColumn for Column<T> {
+    fn byte_len(&self) -> u64 {
+        match self {
+            Self::Owned(values) => size_of_val(values.as_slice()) as u64,
+            Self::InPlace { range, .. } => range.len() as u64,
+        }
+    }
+
+    fn byte_windows(&self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.windows(1, |_, window| visit(bytemuck::cast_slice(window)))
     }
 }
 

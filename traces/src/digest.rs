@@ -3,7 +3,7 @@
 //! `digest` covers the routing alone, `content_digest` everything that a replay can see. Both are
 //! independent of how the trace is stored: ids are widened to 16 bits before they are hashed.
 
-use crate::column::{IdColumn, WeightColumn};
+use crate::column::{ByteColumn, IdColumn};
 use crate::error::{Error, Result};
 use crate::parts::Parts;
 
@@ -12,23 +12,40 @@ const CHUNK: usize = 1 << 16;
 
 /// BLAKE3 of the routing: the number of layers, each layer's top-k, each sequence's tokens (all
 /// as little-endian integers, the counts first), then all ids as little-endian `u16`.
-pub(crate) fn routing(parts: &Parts) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"hotset routing/1");
-    hasher.update(&(parts.shape.layers().len() as u32).to_le_bytes());
-    for layer in parts.shape.layers() {
-        hasher.update(&layer.top_k.to_le_bytes());
+pub(crate) struct Routing(blake3::Hasher);
+
+impl Routing {
+    /// Everything before the ids.
+    pub(crate) fn begin(parts: &Parts) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"hotset routing/1");
+        hasher.update(&(parts.shape.layers().len() as u32).to_le_bytes());
+        for layer in parts.shape.layers() {
+            hasher.update(&layer.top_k.to_le_bytes());
+        }
+        hasher.update(&(parts.sequences.len() as u64).to_le_bytes());
+        for sequence in &parts.sequences {
+            hasher.update(&(sequence.rows.len() as u64).to_le_bytes());
+        }
+        Self(hasher)
     }
-    hasher.update(&(parts.sequences.len() as u64).to_le_bytes());
-    for sequence in &parts.sequences {
-        hasher.update(&(sequence.rows.len() as u64).to_le_bytes());
+
+    /// The next ids.
+    pub(crate) fn ids(&mut self, ids: IdColumn<'_>) {
+        hash_ids(&mut self.0, ids);
     }
-    hash_ids(&mut hasher, parts.ids.view());
-    hasher.finalize()
+
+    /// The digest, once all ids were given.
+    pub(crate) fn finish(self) -> blake3::Hash {
+        self.0.finalize()
+    }
 }
 
 /// BLAKE3 of the routing's digest and of everything else that a replay can see.
-pub(crate) fn content(parts: &Parts, routing: &blake3::Hash) -> blake3::Hash {
+///
+/// # Errors
+/// A spooled column that cannot be read.
+pub(crate) fn content(parts: &Parts, routing: &blake3::Hash) -> Result<blake3::Hash> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"hotset content/1");
     hasher.update(routing.as_bytes());
@@ -41,32 +58,30 @@ pub(crate) fn content(parts: &Parts, routing: &blake3::Hash) -> blake3::Hash {
         hasher.update(&sequence.id.to_le_bytes());
         hasher.update(&sequence.prompt_tokens.to_le_bytes());
     }
-    hasher.update(bytemuck::cast_slice(parts.positions.get()));
-    hasher.update(parts.phases.get());
+    hash_bytes(&mut hasher, &parts.positions)?;
+    hash_bytes(&mut hasher, &parts.phases)?;
     // Each optional column begins with a tag that no other has, so that none can pass for another.
     if let Some(steps) = &parts.steps {
         hasher.update(b"steps");
-        hasher.update(bytemuck::cast_slice(steps.get()));
+        hash_bytes(&mut hasher, steps)?;
     }
     if let Some(token_ids) = &parts.token_ids {
         hasher.update(b"token_ids");
-        hasher.update(bytemuck::cast_slice(token_ids.get()));
+        hash_bytes(&mut hasher, token_ids)?;
     }
     if let Some(weights) = &parts.weights {
-        let weights = weights.view();
         hasher.update(b"weights ");
-        hasher.update(weights.precision().as_bytes());
-        match weights {
-            WeightColumn::U8(w) => hasher.update(w),
-            WeightColumn::F16(w) | WeightColumn::Bf16(w) => hasher.update(bytemuck::cast_slice(w)),
-            WeightColumn::F32(w) => hasher.update(bytemuck::cast_slice(w)),
-        };
+        hasher.update(weights.view().precision().as_bytes());
+        hash_bytes(&mut hasher, weights.bytes())?;
     }
-    if let Some(predictions) = parts.predictions() {
+    if let Some(predictions) = &parts.predictions {
         hasher.update(b"predictions");
         hasher.update(&(predictions.lookaheads as u64).to_le_bytes());
         hasher.update(&(predictions.width as u64).to_le_bytes());
-        hash_predicted(&mut hasher, predictions.ids);
+        predictions.ids.windows(1, |_, ids| {
+            hash_predicted(&mut hasher, ids);
+            Ok(())
+        })?;
     }
     if let Some(embeddings) = &parts.embeddings {
         hasher.update(b"embeddings");
@@ -74,7 +89,14 @@ pub(crate) fn content(parts: &Parts, routing: &blake3::Hash) -> blake3::Hash {
         hasher.update(bytemuck::cast_slice(embeddings.prompt_in.get()));
         hasher.update(bytemuck::cast_slice(embeddings.prompt_out.get()));
     }
-    hasher.finalize()
+    Ok(hasher.finalize())
+}
+
+fn hash_bytes(hasher: &mut blake3::Hasher, column: &dyn ByteColumn) -> Result<()> {
+    column.byte_windows(&mut |bytes| {
+        hasher.update(bytes);
+        Ok(())
+    })
 }
 
 /// The first 32 hexadecimal digits.

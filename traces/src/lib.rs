@@ -16,6 +16,7 @@ mod column;
 mod digest;
 mod draw;
 mod error;
+pub mod export;
 mod hst;
 pub mod import;
 mod map;
@@ -26,22 +27,34 @@ mod rows;
 mod select;
 mod shape;
 mod shuffle;
+mod slice;
+mod spool;
 mod stats;
 pub mod synth;
 #[doc(hidden)]
 pub mod testing;
 mod trace;
 mod views;
+mod whole_file;
 mod workload;
 
 pub use builder::TraceBuilder;
 pub use bundled::bundled;
 pub use column::{IdColumn, Ids, WeightColumn, Weights};
 pub use error::{Error, Result};
+pub use export::{ExportFormat, ExportInfo, export, export_formats};
 pub use hst::{Codec, VERSION as HST_VERSION, write_hst};
-pub use import::{Format, ImportOptions, formats, import};
+pub use import::histogram::{
+    Histogram, HistogramFormat, HistogramInfo, LayerCounts, histogram_formats,
+    refusal as histogram_refusal,
+};
+pub use import::{
+    Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
+    import_files, input_bytes,
+};
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, Shape};
+pub use slice::Slice;
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
 pub use synth::SynthConfig;
 pub use trace::{Phase, Sequence, Trace};

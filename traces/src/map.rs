@@ -10,6 +10,16 @@ use memmap2::Mmap;
 
 use crate::error::{Error, Result};
 
+/// Maps a temporary file of this process, without a name, that lies in `folder`.
+///
+/// # Errors
+/// [`Error::Io`] where it cannot be mapped.
+pub(crate) fn map_open_file(file: &File, folder: &Path) -> Result<Mmap> {
+    // SAFETY: as below; and as the file has no name, no other process can even open it.
+    unsafe { Mmap::map(file) }
+        .map_err(|e| Error::io("map a temporary file in", folder.to_path_buf(), e))
+}
+
 /// Maps a file for reading; an empty file is an error of its own in the reader above.
 ///
 /// # Errors

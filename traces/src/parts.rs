@@ -2,7 +2,8 @@
 //!
 //! The only type that holds columns; [`crate::Trace`] wraps one that passed every check.
 
-use crate::column::{Column, IdColumn, Ids, WeightColumn, Weights};
+use crate::column::{ByteColumn, Column, IdColumn, Ids, WeightColumn, Weights};
+use crate::error::Result;
 use crate::shape::Shape;
 use crate::trace::Sequence;
 use crate::views::{Embeddings, Predictions};
@@ -21,6 +22,25 @@ impl IdData {
         match self {
             Self::U8(column) => IdColumn::U8(column.get()),
             Self::U16(column) => IdColumn::U16(column.get()),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &(dyn ByteColumn + Sync) {
+        match self {
+            Self::U8(column) => column,
+            Self::U16(column) => column,
+        }
+    }
+
+    /// As [`Column::windows`].
+    pub(crate) fn windows(
+        &self,
+        row: usize,
+        mut visit: impl FnMut(usize, IdColumn<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::U8(column) => column.windows(row, |first, ids| visit(first, IdColumn::U8(ids))),
+            Self::U16(column) => column.windows(row, |first, ids| visit(first, IdColumn::U16(ids))),
         }
     }
 }
@@ -50,6 +70,27 @@ impl WeightData {
             Self::F16(column) => WeightColumn::F16(column.get()),
             Self::Bf16(column) => WeightColumn::Bf16(column.get()),
             Self::F32(column) => WeightColumn::F32(column.get()),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &(dyn ByteColumn + Sync) {
+        match self {
+            Self::U8(column) => column,
+            Self::F16(column) | Self::Bf16(column) => column,
+            Self::F32(column) => column,
+        }
+    }
+
+    /// As [`Column::windows`].
+    pub(crate) fn windows(
+        &self,
+        mut visit: impl FnMut(usize, WeightColumn<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::U8(column) => column.windows(1, |first, w| visit(first, WeightColumn::U8(w))),
+            Self::F16(column) => column.windows(1, |first, w| visit(first, WeightColumn::F16(w))),
+            Self::Bf16(column) => column.windows(1, |first, w| visit(first, WeightColumn::Bf16(w))),
+            Self::F32(column) => column.windows(1, |first, w| visit(first, WeightColumn::F32(w))),
         }
     }
 }
@@ -82,6 +123,7 @@ pub(crate) struct EmbeddingData {
 }
 
 /// All that a trace consists of; see the accessors of [`crate::Trace`] for the meanings.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) name: String,
     pub(crate) shape: Shape,

@@ -7,47 +7,54 @@ use rayon::prelude::*;
 
 use crate::column::IdColumn;
 use crate::error::{Error, Result};
+use crate::parts::PredictionData;
 use crate::shape::Shape;
-use crate::views::Predictions;
 
-/// Checks all ids, `chunk` values to a task.
-pub(crate) fn check(shape: &Shape, ids: IdColumn<'_>, chunk: usize) -> Result<()> {
+/// Checks ids whose first row is `first`, `chunk` values to a task.
+pub(crate) fn check(shape: &Shape, ids: IdColumn<'_>, first: usize, chunk: usize) -> Result<()> {
     let row_len = shape.row_len();
     let rows = (chunk / row_len).max(1);
     let fault = match ids {
         IdColumn::U8(ids) => ids
             .par_chunks(rows * row_len)
             .enumerate()
-            .find_map_first(|(task, ids)| fault_in(shape, ids, suspicious_u8, task * rows)),
-        IdColumn::U16(ids) => ids
-            .par_chunks(rows * row_len)
-            .enumerate()
-            .find_map_first(|(task, ids)| fault_in(shape, ids, suspicious_u16, task * rows)),
+            .find_map_first(|(task, ids)| fault_in(shape, ids, suspicious_u8, first + task * rows)),
+        IdColumn::U16(ids) => {
+            ids.par_chunks(rows * row_len).enumerate().find_map_first(|(task, ids)| {
+                fault_in(shape, ids, suspicious_u16, first + task * rows)
+            })
+        }
     };
     fault.map_or(Ok(()), Err)
 }
 
-/// Checks all predictions: each id exists in its layer or is the none marker.
-pub(crate) fn check_predicted(shape: &Shape, predictions: &Predictions<'_>) -> Result<()> {
-    let none = predictions.ids.none_marker();
-    let (layers, width) = (predictions.layers, predictions.width);
-    let per_layer: Vec<u32> = shape.layers().iter().map(|layer| layer.experts).collect();
-    let bad = |row: usize| {
-        let entry = predictions.ids.slice(row * width..(row + 1) * width);
-        let experts = per_layer[row % layers];
-        entry.iter().find(|&id| id >= experts && id != none).map(|id| (row, id, experts))
+/// Checks predictions whose first entry is `first`: each id exists in its layer or is the none
+/// marker. `of` is what they belong to.
+pub(crate) fn check_predicted(
+    shape: &Shape,
+    of: &PredictionData,
+    tokens: usize,
+    ids: IdColumn<'_>,
+    first: usize,
+) -> Result<()> {
+    let none = ids.none_marker();
+    let (layers, width) = (shape.layers().len(), of.width);
+    let bad = |entry: usize| {
+        let experts = shape.layers()[(first + entry) % layers].experts;
+        let chosen = ids.slice(entry * width..(entry + 1) * width);
+        chosen.iter().find(|&id| id >= experts && id != none).map(|id| (first + entry, id, experts))
     };
-    let entries = predictions.ids.len() / width;
-    let Some((row, id, experts)) = (0..entries).into_par_iter().find_map_first(bad) else {
+    let entries = ids.len() / width;
+    let Some((entry, id, experts)) = (0..entries).into_par_iter().find_map_first(bad) else {
         return Ok(());
     };
     Err(Error::Token {
         column: "predictions",
-        token: row / layers % predictions.tokens,
-        layer: Some(row % layers),
+        token: entry / layers % tokens,
+        layer: Some(entry % layers),
         problem: format!(
             "expert {id} predicted {} layers before; the layer has experts 0 to {}",
-            row / layers / predictions.tokens + 1,
+            entry / layers / tokens + 1,
             experts - 1
         ),
     })
@@ -221,8 +228,8 @@ mod tests {
     fn the_first_fault_is_named() {
         let layer = |number, experts, top_k| LayerShape { number, experts, top_k, expert_bytes: 0 };
         let shape = Shape::new(vec![layer(0, 8, 2), layer(1, 4, 1)]).unwrap();
-        let message = |ids: &[u8]| check(&shape, IdColumn::U8(ids), 1).unwrap_err().to_string();
-        assert!(check(&shape, IdColumn::U8(&[0, 7, 3, 1, 2, 0]), 1).is_ok());
+        let message = |ids: &[u8]| check(&shape, IdColumn::U8(ids), 0, 1).unwrap_err().to_string();
+        assert!(check(&shape, IdColumn::U8(&[0, 7, 3, 1, 2, 0]), 0, 1).is_ok());
         assert_eq!(
             message(&[0, 7, 3, 1, 1, 4]),
             "column ids, token 1, layer 0: expert 1 is chosen twice in one top-2"

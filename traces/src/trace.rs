@@ -80,10 +80,9 @@ struct Inner {
 impl Trace {
     /// Checks the parts in full and computes their digests.
     pub(crate) fn from_parts(parts: Parts) -> Result<Self> {
-        check::all(&parts)?;
-        let routing = digest::routing(&parts);
+        let routing = checked(&parts)?;
         let digest = digest::short(&routing);
-        let content_digest = digest::short(&digest::content(&parts, &routing));
+        let content_digest = digest::short(&digest::content(&parts, &routing)?);
         Ok(Self::from_checked(parts, digest, content_digest))
     }
 
@@ -214,12 +213,18 @@ impl Trace {
     /// [`crate::Error::Token`] or [`crate::Error::Column`] with the first fault;
     /// [`crate::Error::Column`] naming `digest` where a stated digest is not that of the contents.
     pub fn validate(&self) -> Result<()> {
-        check::all(self.parts())?;
-        let routing = digest::routing(self.parts());
+        let routing = checked(self.parts())?;
         digest::expect("digest", self.digest(), &digest::short(&routing))?;
-        let content = digest::short(&digest::content(self.parts(), &routing));
+        let content = digest::short(&digest::content(self.parts(), &routing)?);
         digest::expect("content_digest", self.content_digest(), &content)
     }
+}
+
+/// All checks, and the digest of the routing.
+fn checked(parts: &Parts) -> Result<blake3::Hash> {
+    let mut routing = digest::Routing::begin(parts);
+    check::all(parts, |ids| routing.ids(ids))?;
+    Ok(routing.finish())
 }
 
 impl PartialEq for Trace {

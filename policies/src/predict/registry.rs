@@ -78,7 +78,7 @@ macro_rules! predictors {
             pub fn build(&self, layers: &Layers, horizon: Horizon) -> AnyPredictor {
                 match self {
                     $(Self::$predictor(config) =>
-                        AnyPredictor::$predictor($predictor::new(layers, horizon, config)),)*
+                        AnyPredictor::$predictor(Box::new($predictor::new(layers, horizon, config))),)*
                 }
             }
         }
@@ -87,7 +87,7 @@ macro_rules! predictors {
         #[derive(Debug, Clone)]
         #[allow(missing_docs, reason = "each variant is documented where it is defined")]
         pub enum AnyPredictor {
-            $($predictor($predictor),)*
+            $($predictor(Box<$predictor>),)*
         }
 
         impl Predictor for AnyPredictor {

@@ -20,14 +20,15 @@ use hotset_policies::{
 };
 use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
 use hotset_policies::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruClock, LfruConfig};
-use hotset_policies::{MoeInfinity, Mrs, MrsConfig, PoolShape, Static};
+use hotset_policies::{MoeInfinity, Mrs, MrsConfig, Policy, PoolShape, Static};
+use hotset_policies::{SemanticAge, SemanticAgeConfig};
 use hotset_policies::{TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
 use naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
 use naive_moe::{NaiveClassLru, NaiveDali, NaiveFineMoe, NaiveHeatLru, NaiveLeastStale};
-use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveStatic};
+use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveSemantic, NaiveStatic};
 use naive_moe::{NaiveTdLogistic, NaiveTdTable};
 use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
 use naive_values::{
@@ -224,6 +225,19 @@ fn heat_lru() {
 #[test]
 fn moe_infinity() {
     check_all(MoeInfinity::new, NaiveMoeInfinity::new);
+}
+
+#[test]
+fn semantic() {
+    let config = SemanticAgeConfig { floor: 0.25, ..SemanticAgeConfig::default() };
+    check_all(|pool| SemanticAge::new(pool, &config), NaiveLru::new);
+    let profiled = |pool: &PoolShape| {
+        let mut policy = SemanticAge::new(pool, &config);
+        let uses = |key| (NaiveSemantic::expected(key) - 0.25) as f32;
+        policy.set_profile(&(0..pool.keys).map(uses).collect::<Vec<_>>());
+        policy
+    };
+    check_all(profiled, NaiveSemantic::new);
 }
 
 #[test]

@@ -317,6 +317,37 @@ impl Naive for NaiveMoeInfinity {
     residents_of_slots!();
 }
 
+/// Age over a fixed profile of halves and quarters, which floats hold exactly.
+pub struct NaiveSemantic {
+    slots: Slots,
+}
+
+impl NaiveSemantic {
+    pub fn new(pool: &PoolShape) -> Self {
+        Self { slots: Slots::new(pool) }
+    }
+
+    /// Expected uses a token, floor included: 1/2, 1, 2 in turn.
+    pub fn expected(key: Key) -> f64 {
+        [0.5, 1.0, 2.0][key as usize % 3]
+    }
+}
+
+impl Naive for NaiveSemantic {
+    fn hit(&mut self, key: Key) {
+        self.slots.touch(key);
+    }
+
+    fn admit(&mut self, key: Key, may_evict: &dyn Fn(Key) -> bool) -> Option<Vec<Key>> {
+        let (touches, touched) = (self.slots.touches, self.slots.touched.clone());
+        self.slots.admit(key, may_evict, |other| {
+            -((touches - touched[&other] + 1) as f64) / Self::expected(other)
+        })
+    }
+
+    residents_of_slots!();
+}
+
 /// Running averages. The harness's weights are 256ths, so nothing is rounded for 40 visits.
 pub struct NaiveMrs {
     slots: Slots,

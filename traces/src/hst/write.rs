@@ -3,20 +3,23 @@
 //! The same trace and codec give the same bytes. They go to a temporary file beside the target,
 //! which takes its name once everything is on the disk.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::VERSION;
 use super::layout::{
     Element, Header, Kind, PREAMBLE, Section, Stored, StoredSequence, align, preamble,
 };
-use crate::column::{IdColumn, WeightColumn};
+use crate::column::{ByteColumn, Column};
 use crate::error::{Error, Result};
+use crate::parts::{IdData, Parts, WeightData};
+use crate::spool::Spool;
 use crate::trace::Trace;
+use crate::whole_file::{folder_of, write_whole};
 
 /// How the columns of a written file are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +30,26 @@ pub enum Codec {
     Zstd(i32),
 }
 
+/// Columns up to this many bytes are compressed in one piece.
+const AT_ONCE: u64 = 32 << 20;
+
+/// A section to be written.
 struct Draft<'a> {
     kind: Kind,
     element: Element,
-    raw: &'a [u8],
-    stored: Cow<'a, [u8]>,
-    codec: Stored,
+    raw: &'a (dyn ByteColumn + Sync),
+    /// The compressed bytes, where that made them fewer.
+    packed: Option<Column<u8>>,
+    checksum: u64,
+}
+
+impl<'a> Draft<'a> {
+    fn stored(&self) -> &(dyn ByteColumn + Sync + 'a) {
+        match &self.packed {
+            Some(packed) => packed,
+            None => self.raw,
+        }
+    }
 }
 
 /// Writes a trace; `path` appears whole or not at all.
@@ -43,111 +60,107 @@ struct Draft<'a> {
 pub fn write_hst(trace: &Trace, path: impl AsRef<Path>, codec: Codec) -> Result<()> {
     let path = path.as_ref();
     let io = |e| Error::io("write", path, e);
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let drafts = drafts(trace, codec)?;
+    let drafts = drafts(trace, codec, folder_of(path))?;
     let (header, head) = head(trace, &drafts)?;
-    let mut file = tempfile::Builder::new().prefix(".hotset-").tempfile_in(folder).map_err(io)?;
-    let mut at = head.len() as u64;
-    file.write_all(&head).map_err(io)?;
-    for (section, draft) in header.sections.iter().zip(&drafts) {
-        let padding = [0u8; 64];
-        file.write_all(&padding[..(section.offset - at) as usize]).map_err(io)?;
-        file.write_all(&draft.stored).map_err(io)?;
-        at = section.offset + section.stored;
-    }
-    readable_by_others(file.as_file()).map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(path).map_err(|e| io(e.error))?;
-    // The rename itself must reach the disk too. Not every system lets a folder be opened.
-    if let Ok(folder) = std::fs::File::open(folder) {
-        folder.sync_all().ok();
-    }
-    Ok(())
-}
-
-/// Temporary files are private; a trace is as readable as any new file usually is.
-#[cfg(unix)]
-fn readable_by_others(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_others(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
-}
-
-fn drafts(trace: &Trace, codec: Codec) -> Result<Vec<Draft<'_>>> {
-    let raw = |kind, element, raw| Draft {
-        kind,
-        element,
-        raw,
-        stored: Cow::Borrowed(raw),
-        codec: Stored::Raw,
-    };
-    let mut drafts = vec![
-        id_draft(Kind::Ids, trace.ids()),
-        raw(Kind::Positions, Element::U32, bytemuck::cast_slice(trace.positions())),
-        raw(Kind::Phases, Element::U8, trace.phases()),
-    ];
-    if let Some(steps) = trace.steps() {
-        drafts.push(raw(Kind::Steps, Element::U32, bytemuck::cast_slice(steps)));
-    }
-    if let Some(token_ids) = trace.token_ids() {
-        drafts.push(raw(Kind::TokenIds, Element::U32, bytemuck::cast_slice(token_ids)));
-    }
-    if let Some(weights) = trace.weights() {
-        let (element, bytes) = match weights {
-            WeightColumn::U8(w) => (Element::U8, w),
-            WeightColumn::F16(w) => (Element::F16, bytemuck::cast_slice(w)),
-            WeightColumn::Bf16(w) => (Element::Bf16, bytemuck::cast_slice(w)),
-            WeightColumn::F32(w) => (Element::F32, bytemuck::cast_slice(w)),
-        };
-        drafts.push(raw(Kind::Weights, element, bytes));
-    }
-    if let Some(predictions) = trace.predictions() {
-        drafts.push(id_draft(Kind::Predictions, predictions.ids));
-    }
-    if let Some(embeddings) = &trace.parts().embeddings {
-        for (kind, column) in [
-            (Kind::EmbeddingsIn, &embeddings.prompt_in),
-            (Kind::EmbeddingsOut, &embeddings.prompt_out),
-        ] {
-            drafts.push(raw(kind, Element::F16, bytemuck::cast_slice(column.get())));
+    write_whole(path, |file| {
+        let mut at = head.len() as u64;
+        file.write_all(&head).map_err(io)?;
+        for (section, draft) in header.sections.iter().zip(&drafts) {
+            let padding = [0u8; 64];
+            file.write_all(&padding[..(section.offset - at) as usize]).map_err(io)?;
+            draft.stored().byte_windows(&mut |bytes| file.write_all(bytes).map_err(io))?;
+            at = section.offset + section.stored;
         }
+        Ok(())
+    })
+}
+
+fn drafts<'a>(trace: &'a Trace, codec: Codec, folder: &Path) -> Result<Vec<Draft<'a>>> {
+    if let Codec::Zstd(level) = codec
+        && !(1..=22).contains(&level)
+    {
+        return Err(Error::column("codec", format!("zstd level {level}; 1 to 22 are possible")));
     }
-    if let Codec::Zstd(level) = codec {
-        if !(1..=22).contains(&level) {
-            return Err(Error::column(
-                "codec",
-                format!("zstd level {level}; 1 to 22 are possible"),
-            ));
+    let folder: Arc<Path> = Arc::from(folder);
+    let mut drafts = columns(trace.parts());
+    drafts.par_iter_mut().try_for_each(|draft| {
+        if let Codec::Zstd(level) = codec {
+            draft.packed = pack(draft, level, &folder)?;
         }
-        drafts.par_iter_mut().try_for_each(|draft| {
-            let packed = zstd::bulk::compress(draft.raw, level)
-                .map_err(|e| Error::column(draft.kind.name(), format!("zstd: {e}")))?;
-            // What does not shrink stays as it is, to be read in place; nor may a section shrink
-            // beyond what a reader accepts.
-            if packed.len() < draft.raw.len()
-                && super::read::ratio_accepted(packed.len() as u64, draft.raw.len() as u64)
-            {
-                (draft.stored, draft.codec) = (Cow::Owned(packed), Stored::Zstd);
-            }
+        let mut hasher = Xxh3::new();
+        draft.stored().byte_windows(&mut |bytes| {
+            hasher.update(bytes);
             Ok(())
         })?;
-    }
+        draft.checksum = hasher.digest();
+        Ok::<(), Error>(())
+    })?;
     Ok(drafts)
 }
 
-fn id_draft(kind: Kind, ids: IdColumn<'_>) -> Draft<'_> {
-    let (element, raw) = match ids {
-        IdColumn::U8(ids) => (Element::U8, ids),
-        IdColumn::U16(ids) => (Element::U16, bytemuck::cast_slice(ids)),
+/// Every column that the trace has, in the order of the file.
+fn columns(parts: &Parts) -> Vec<Draft<'_>> {
+    fn draft<'a>(kind: Kind, element: Element, raw: &'a (dyn ByteColumn + Sync)) -> Draft<'a> {
+        Draft { kind, element, raw, packed: None, checksum: 0 }
+    }
+    let id_element = |ids: &IdData| match ids {
+        IdData::U8(_) => Element::U8,
+        IdData::U16(_) => Element::U16,
     };
-    Draft { kind, element, raw, stored: Cow::Borrowed(raw), codec: Stored::Raw }
+    let mut drafts = vec![
+        draft(Kind::Ids, id_element(&parts.ids), parts.ids.bytes()),
+        draft(Kind::Positions, Element::U32, &parts.positions),
+        draft(Kind::Phases, Element::U8, &parts.phases),
+    ];
+    if let Some(steps) = &parts.steps {
+        drafts.push(draft(Kind::Steps, Element::U32, steps));
+    }
+    if let Some(token_ids) = &parts.token_ids {
+        drafts.push(draft(Kind::TokenIds, Element::U32, token_ids));
+    }
+    if let Some(weights) = &parts.weights {
+        let element = match weights {
+            WeightData::U8(_) => Element::U8,
+            WeightData::F16(_) => Element::F16,
+            WeightData::Bf16(_) => Element::Bf16,
+            WeightData::F32(_) => Element::F32,
+        };
+        drafts.push(draft(Kind::Weights, element, weights.bytes()));
+    }
+    if let Some(data) = &parts.predictions {
+        drafts.push(draft(Kind::Predictions, id_element(&data.ids), data.ids.bytes()));
+    }
+    if let Some(data) = &parts.embeddings {
+        drafts.push(draft(Kind::EmbeddingsIn, Element::F16, &data.prompt_in));
+        drafts.push(draft(Kind::EmbeddingsOut, Element::F16, &data.prompt_out));
+    }
+    drafts
+}
+
+/// The section compressed; what does not shrink stays as it is, to be read in place, nor may one
+/// shrink beyond what a reader accepts.
+fn pack(draft: &Draft<'_>, level: i32, folder: &Arc<Path>) -> Result<Option<Column<u8>>> {
+    let zstd = |e: std::io::Error| Error::column(draft.kind.name(), format!("zstd: {e}"));
+    let raw = draft.raw.byte_len();
+    let mut packed = Spool::new(folder);
+    // The two ways give different bytes, so the length alone decides, not where the column lies.
+    if raw <= AT_ONCE {
+        let mut whole = Vec::with_capacity(raw as usize);
+        draft.raw.byte_windows(&mut |bytes| {
+            whole.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        packed.extend(&zstd::bulk::compress(&whole, level).map_err(zstd)?)?;
+    } else {
+        let mut encoder = zstd::stream::Encoder::new(packed, level).map_err(zstd)?;
+        encoder.set_pledged_src_size(Some(raw)).map_err(zstd)?;
+        draft.raw.byte_windows(&mut |bytes| encoder.write_all(bytes).map_err(zstd))?;
+        packed = encoder.finish().map_err(zstd)?;
+    }
+    if packed.len() >= raw || !super::read::ratio_accepted(packed.len(), raw) {
+        return Ok(None);
+    }
+    packed.into_column().map(Some)
 }
 
 /// The header and the file's first bytes (preamble and header).
@@ -179,12 +192,12 @@ fn head(trace: &Trace, drafts: &[Draft<'_>]) -> Result<(Header, Vec<u8>)> {
             .iter()
             .map(|draft| Section {
                 kind: draft.kind,
-                codec: draft.codec,
+                codec: if draft.packed.is_some() { Stored::Zstd } else { Stored::Raw },
                 element: draft.element,
                 offset: 0,
-                stored: draft.stored.len() as u64,
-                raw: draft.raw.len() as u64,
-                checksum: xxh3_64(&draft.stored),
+                stored: draft.stored().byte_len(),
+                raw: draft.raw.byte_len(),
+                checksum: draft.checksum,
             })
             .collect(),
     };

@@ -7,27 +7,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use crate::column::Ids;
+use bytemuck::Pod;
+
+use super::collect::Collector;
+use super::input::Input;
 use crate::error::{Error, Result};
-
-/// An array's values, by element type. Half precision stays bit patterns.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Values {
-    U8(Vec<u8>),
-    U16(Vec<u16>),
-    U32(Vec<u32>),
-    I32(Vec<i32>),
-    I64(Vec<i64>),
-    F16(Vec<u16>),
-    F32(Vec<f32>),
-}
-
-/// An array in C order.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Array {
-    pub(super) shape: Vec<usize>,
-    pub(super) values: Values,
-}
 
 /// Where an array is from, for errors: the file, and the array's name in it.
 #[derive(Debug, Clone, Copy)]
@@ -45,9 +29,80 @@ impl Place<'_> {
 /// The most that a header of plain arrays ever takes is 200 bytes.
 const MAX_HEADER: usize = 1 << 16;
 
-impl Array {
-    /// Reads an array from `reader`, which states that it has `length` bytes.
-    pub(super) fn read(mut reader: impl Read, length: u64, place: Place<'_>) -> Result<Self> {
+/// An element type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dtype {
+    U8,
+    U16,
+    U32,
+    I16,
+    I32,
+    I64,
+    F16,
+    F32,
+    F64,
+}
+
+impl Dtype {
+    fn parse(descr: &str) -> Option<Self> {
+        Some(match descr {
+            "|u1" | "<u1" | "|b1" => Self::U8,
+            "<u2" => Self::U16,
+            "<u4" => Self::U32,
+            "<i2" => Self::I16,
+            "<i4" => Self::I32,
+            "<i8" => Self::I64,
+            "<f2" => Self::F16,
+            "<f4" => Self::F32,
+            "<f8" => Self::F64,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of an element.
+    pub(super) fn size(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 | Self::I16 | Self::F16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// Its name in messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::F16 => "f16",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+}
+
+/// Bytes that a block holds.
+const BLOCK: usize = 1 << 18;
+/// Bytes of an array that is read in one piece.
+const MAX_SMALL: u64 = 24 << 20;
+/// Values in a row of an array that is read block by block: far more than any model has.
+const MAX_ROW: usize = 1 << 20;
+
+/// An array of which the header was read, in C order.
+pub(super) struct Array<R> {
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+    data: R,
+    bytes: u64,
+}
+
+impl<R: Read> Array<R> {
+    /// Reads the header from `reader`, which states that it has `length` bytes.
+    pub(super) fn open(mut reader: R, length: u64, place: Place<'_>) -> Result<Self> {
         let io = |e: std::io::Error| place.error(format!("cannot be read: {e}"));
         let mut magic = [0; 8];
         reader.read_exact(&mut magic).map_err(io)?;
@@ -69,13 +124,14 @@ impl Array {
         if header.fortran && header.shape.len() > 1 {
             return Err(place.error("in Fortran order; save numpy.ascontiguousarray of it"));
         }
-        let width = element_bytes(&header.descr).ok_or_else(|| {
+        let dtype = Dtype::parse(&header.descr).ok_or_else(|| {
             let descr = &header.descr;
             place.error(format!(
-                "elements of type {descr}; u1, <u2, <u4, <i4, <i8, <f2, <f4 can be read"
+                "elements of type {descr}; u1, <u2, <u4, <i2, <i4, <i8, <f2, <f4, <f8 can be read"
             ))
         })?;
-        let stated = header.shape.iter().try_fold(width, |n, &dim| n.checked_mul(dim));
+        let width = dtype.size();
+        let stated = header.shape.iter().try_fold(width as u64, |n, &dim| n.checked_mul(dim));
         let there = length.checked_sub((8 + size_len + header_len) as u64);
         let Some(bytes) = stated.filter(|&stated| Some(stated) == there) else {
             let (shape, there) = (&header.shape, there.unwrap_or(0));
@@ -83,72 +139,94 @@ impl Array {
                 "shape {shape:?} of {width}-byte elements does not fit its {there} bytes of data"
             )));
         };
-        let mut data = Vec::new();
-        reader.take(bytes).read_to_end(&mut data).map_err(io)?;
-        if data.len() as u64 != bytes {
-            let has = data.len();
-            return Err(place.error(format!("truncated: {has} of {bytes} bytes are there")));
-        }
         let shape = header.shape.iter().map(|&dim| dim as usize).collect();
-        Ok(Self { shape, values: values(&header.descr, data) })
+        Ok(Self { dtype, shape, data: reader, bytes })
     }
 
-    /// Ids of any integer type, each 0 to 65,535.
-    pub(super) fn into_ids(self, place: Place<'_>) -> Result<Ids> {
-        fn narrow<T: Copy + Into<i64>>(values: &[T], place: Place<'_>) -> Result<Ids> {
-            let id = |(index, &value): (usize, &T)| {
-                u16::try_from(value.into()).map_err(|_| {
-                    let value: i64 = value.into();
-                    place.error(format!("entry {index} is {value}; expert ids are 0 to 65535"))
-                })
-            };
-            Ok(Ids::U16(values.iter().enumerate().map(id).collect::<Result<_>>()?))
-        }
-        match self.values {
-            Values::U8(ids) => Ok(Ids::U8(ids)),
-            Values::U16(ids) => Ok(Ids::U16(ids)),
-            Values::U32(ids) => narrow(&ids, place),
-            Values::I32(ids) => narrow(&ids, place),
-            Values::I64(ids) => narrow(&ids, place),
-            Values::F16(_) | Values::F32(_) => Err(place.error("floats, expected integer ids")),
-        }
+    /// An array whose values begin where `data` does; the shape was checked against its length.
+    pub(super) fn new(dtype: Dtype, shape: Vec<usize>, data: R, bytes: u64) -> Self {
+        Self { dtype, shape, data, bytes }
     }
 
-    /// The element type's name.
-    pub(super) fn type_name(&self) -> &'static str {
-        match self.values {
-            Values::U8(_) => "u8",
-            Values::U16(_) => "u16",
-            Values::U32(_) => "u32",
-            Values::I32(_) => "i32",
-            Values::I64(_) => "i64",
-            Values::F16(_) => "f16",
-            Values::F32(_) => "f32",
+    /// What the values were read from.
+    pub(super) fn into_inner(self) -> R {
+        self.data
+    }
+
+    /// Reads the values, block by block, each whole rows of `row` values. `T` has the size of the
+    /// element type.
+    pub(super) fn blocks<T: Pod>(
+        &mut self,
+        place: Place<'_>,
+        row: usize,
+        mut visit: impl FnMut(&[T]) -> Result<()>,
+    ) -> Result<()> {
+        if row == 0 || row > MAX_ROW {
+            return Err(place.error(format!("rows of {row} values; 1 to {MAX_ROW} are accepted")));
+        }
+        let each = (BLOCK / size_of::<T>() / row).max(1) * row;
+        let mut left = (self.bytes / size_of::<T>() as u64) as usize;
+        let mut block = vec![T::zeroed(); each.min(left)];
+        while left > 0 {
+            let values = &mut block[..each.min(left)];
+            self.data.read_exact(bytemuck::cast_slice_mut(values)).map_err(|e| {
+                let all = self.bytes;
+                place.error(format!("its {all} bytes of data cannot be read to their end: {e}"))
+            })?;
+            left -= values.len();
+            visit(values)?;
+        }
+        Ok(())
+    }
+
+    /// All values of a small array.
+    pub(super) fn values<T: Pod>(&mut self, place: Place<'_>) -> Result<Vec<T>> {
+        if self.bytes > MAX_SMALL {
+            let (has, most) = (self.bytes >> 20, MAX_SMALL >> 20);
+            return Err(place.error(format!("{has} MiB; at most {most} MiB are read here")));
+        }
+        let mut all = Vec::with_capacity((self.bytes / size_of::<T>() as u64) as usize);
+        self.blocks(place, 1, |block| {
+            all.extend_from_slice(block);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Ids of any integer type, into the trace.
+    pub(super) fn ids(
+        &mut self,
+        input: &Input<'_>,
+        name: &str,
+        into: &mut Collector<'_>,
+    ) -> Result<()> {
+        let place = Place { path: input.path(), name };
+        let row = self.shape.iter().skip(1).try_fold(1usize, |row, &dim| row.checked_mul(dim));
+        let row = row.unwrap_or(usize::MAX);
+        match self.dtype {
+            Dtype::U8 => self.blocks::<u8>(place, row, |ids| into.ids(input, ids)),
+            Dtype::U16 => self.blocks::<u16>(place, row, |ids| into.ids(input, ids)),
+            Dtype::U32 => self.blocks::<u32>(place, row, |ids| into.ids(input, ids)),
+            Dtype::I16 => self.blocks::<i16>(place, row, |ids| into.ids(input, ids)),
+            Dtype::I32 => self.blocks::<i32>(place, row, |ids| into.ids(input, ids)),
+            Dtype::I64 => self.blocks::<i64>(place, row, |ids| into.ids(input, ids)),
+            Dtype::F16 | Dtype::F32 | Dtype::F64 => {
+                Err(place.error("floats, expected integer ids"))
+            }
         }
     }
 }
 
-fn element_bytes(descr: &str) -> Option<u64> {
-    match descr {
-        "|u1" | "<u1" => Some(1),
-        "<u2" | "<f2" => Some(2),
-        "<u4" | "<i4" | "<f4" => Some(4),
-        "<i8" => Some(8),
-        _ => None,
-    }
-}
-
-/// The bytes as elements; `descr` is one that [`element_bytes`] knows.
-fn values(descr: &str, data: Vec<u8>) -> Values {
-    use bytemuck::pod_collect_to_vec as collect;
-    match descr {
-        "<u2" => Values::U16(collect(&data)),
-        "<u4" => Values::U32(collect(&data)),
-        "<i4" => Values::I32(collect(&data)),
-        "<i8" => Values::I64(collect(&data)),
-        "<f2" => Values::F16(collect(&data)),
-        "<f4" => Values::F32(collect(&data)),
-        _ => Values::U8(data),
+/// The top-k of each layer, from an array's axes: numbers that a model may have.
+pub(super) fn top_ks(place: Place<'_>, layers: usize, top_k: usize) -> Result<Vec<u32>> {
+    let fits = |n: usize| u32::try_from(n).ok().filter(|&n| (1..=1 << 16).contains(&n));
+    let row = layers.checked_mul(top_k).filter(|&row| row <= MAX_ROW);
+    match (fits(layers), fits(top_k), row) {
+        (Some(_), Some(k), Some(_)) => Ok(vec![k; layers]),
+        _ => Err(place.error(format!(
+            "{layers} layers with top-k {top_k}; 1 to 65536 of each are possible, and {MAX_ROW} ids \
+             a token"
+        ))),
     }
 }
 
@@ -202,32 +280,41 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 pub(super) mod tests {
     use super::*;
 
-    /// An `.npy` file as NumPy writes it.
-    pub(in crate::import) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-        let mut text =
-            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-        text.push_str(&" ".repeat(63 - (10 + text.len()) % 64));
-        text.push('\n');
-        [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes(), data]
-            .concat()
+    pub(in crate::import) use crate::testing::inputs::npy;
+
+    fn place() -> Place<'static> {
+        Place { path: Path::new("a.npz"), name: "x" }
     }
 
-    fn read(bytes: &[u8]) -> Result<Array, String> {
-        let place = Place { path: Path::new("a.npz"), name: "x" };
-        Array::read(bytes, bytes.len() as u64, place).map_err(|e| e.to_string())
+    fn read(bytes: &[u8]) -> Result<(Vec<usize>, Dtype, Vec<u8>), String> {
+        let array = Array::open(bytes, bytes.len() as u64, place());
+        let mut array = array.map_err(|e| e.to_string())?;
+        // Blocks have the size of the elements.
+        let values = match array.dtype.size() {
+            4 => bytemuck::cast_slice(&array.values::<u32>(place()).unwrap()).to_vec(),
+            2 => bytemuck::cast_slice(&array.values::<u16>(place()).unwrap()).to_vec(),
+            _ => array.values::<u8>(place()).unwrap(),
+        };
+        Ok((array.shape, array.dtype, values))
     }
 
     #[test]
     fn arrays_are_read() {
         let array = read(&npy("<i4", "(2, 1)", &[1, 0, 0, 0, 255, 255, 255, 255])).unwrap();
-        assert_eq!(array, Array { shape: vec![2, 1], values: Values::I32(vec![1, -1]) });
-        let place = Place { path: Path::new("a.npz"), name: "x" };
-        assert_eq!(
-            array.into_ids(place).unwrap_err().to_string(),
-            "a.npz: array x: entry 1 is -1; expert ids are 0 to 65535"
-        );
+        assert_eq!(array, (vec![2, 1], Dtype::I32, vec![1, 0, 0, 0, 255, 255, 255, 255]));
         let scalar = read(&npy("|u1", "()", &[7])).unwrap();
-        assert_eq!(scalar, Array { shape: vec![], values: Values::U8(vec![7]) });
+        assert_eq!(scalar, (vec![], Dtype::U8, vec![7]));
+        let bytes = npy("<u2", "(300000, 2)", &[9; 1_200_000]);
+        let mut array = Array::open(bytes.as_slice(), bytes.len() as u64, place()).unwrap();
+        let mut blocks = Vec::new();
+        array
+            .blocks::<u16>(place(), 2, |block| {
+                blocks.push(block.len());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(blocks.iter().sum::<usize>(), 600_000);
+        assert!(blocks.len() > 1 && blocks.iter().all(|n| n % 2 == 0));
     }
 
     #[test]
@@ -244,6 +331,9 @@ pub(super) mod tests {
         let cut = npy("<u2", "(4,)", &[0; 8]);
         assert!(read(&cut[..40]).unwrap_err().contains("cannot be read"));
         assert!(read(&cut[..cut.len() - 1]).unwrap_err().contains("does not fit its 7 bytes"));
+        let mut lying = Array::open(&cut[..cut.len() - 1], cut.len() as u64, place()).unwrap();
+        let cut = lying.values::<u16>(place()).unwrap_err().to_string();
+        assert!(cut.contains("cannot be read to their end"), "{cut}");
     }
 
     #[test]

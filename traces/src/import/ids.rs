@@ -5,83 +5,113 @@
 //! skipped. Where a number is over 65,535, all are renumbered densely in the order of their
 //! values, and the provenance says so.
 
-use std::path::Path;
+use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::{ImportOptions, experts, name, source, uniform_shape};
-use crate::builder::TraceBuilder;
-use crate::column::Ids;
-use crate::error::{Error, Result};
+use super::collect::Collector;
+use super::input::Input;
+use super::layers::Numbering;
+use super::{Format, FormatInfo, Importer};
+use crate::error::Result;
 use crate::shape::MAX_EXPERTS;
-use crate::trace::{Phase, Trace};
+use crate::trace::Phase;
 
-pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
-    let text = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
-    let numbers = parse(path, &text)?;
-    let (ids, renumbered) = narrow(path, &numbers)?;
-    let ids = Ids::U16(ids);
-    let (experts, experts_from) = experts(path, options, None, ids.view())?;
-    let shape = uniform_shape(path, options, 1, 1, experts)?;
-    let provenance = json!({
-        "importer": "ids",
-        "source": source(path)?,
-        "experts_from": experts_from,
-        "renumbered": renumbered.then_some("densely, in the order of the values"),
-    });
-    let phase = options.phase.unwrap_or(Phase::Decode);
-    TraceBuilder::new(name(path, options, None), shape, ids)
-        .phases(vec![phase as u8; numbers.len()])
-        .provenance(provenance.to_string())
-        .build()
-}
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "ids",
+    description: "text, one integer a line: a plain cache trace as one layer with top-1",
+    columns: &["ids", "positions", "phases"],
+    extensions: &["txt"],
+    format: Format::Ids,
+    importer: Importer::Each(import),
+};
 
-fn parse(path: &Path, text: &[u8]) -> Result<Vec<u64>> {
-    let mut numbers = Vec::new();
-    for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
-        let line = line.trim_ascii();
-        if line.is_empty() || line[0] == b'#' {
+fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
+    let mut stream = input.stream()?;
+    let mut numbers = Numbers::default();
+    let (mut line, mut number) = (Vec::new(), 0u64);
+    while let Some(text) = stream.line(&mut line)? {
+        number += 1;
+        let text = text.trim_ascii();
+        if text.is_empty() || text[0] == b'#' {
             continue;
         }
-        let number = std::str::from_utf8(line).ok().and_then(|line| line.parse().ok());
-        numbers.push(number.ok_or_else(|| {
-            let start = String::from_utf8_lossy(&line[..line.len().min(40)]);
+        let value = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        let value = value.ok_or_else(|| {
+            let start = String::from_utf8_lossy(&text[..text.len().min(40)]);
             let problem = format!("{start:?} is not a whole number of 0 to 2^64 - 1");
-            Error::import(path, format!("line {}", index + 1), problem)
-        })?);
+            input.error(format!("line {number}"), problem)
+        })?;
+        if !numbers.push(value) {
+            let problem =
+                format!("over {MAX_EXPERTS} distinct numbers, which cannot be told apart");
+            return Err(input.error(format!("line {number}"), problem));
+        }
     }
-    if numbers.is_empty() {
-        return Err(Error::import(path, "file", "no numbers; one a line is expected"));
+    let (ids, renumbered) = numbers.into_ids();
+    if ids.is_empty() {
+        return Err(input.error("file", "no numbers; one a line is expected"));
     }
-    Ok(numbers)
+    into.zeros_are_meant = true;
+    into.layers(input, Numbering::Unknown, &[1])?;
+    into.sequence(input, None)?;
+    into.ids(input, &ids)?;
+    into.run(input, 0, ids.len() as u64, Phase::Decode)?;
+    into.read(stream.source()?);
+    let renumbered = renumbered.then_some("densely, in the order of the values");
+    into.facts.insert("renumbered".to_owned(), json!(renumbered));
+    Ok(())
 }
 
-/// The numbers as ids, and whether they had to be renumbered.
-fn narrow(path: &Path, numbers: &[u64]) -> Result<(Vec<u16>, bool)> {
-    if let Some(ids) = numbers.iter().map(|&n| u16::try_from(n).ok()).collect::<Option<_>>() {
-        return Ok((ids, false));
+/// All numbers, each as the place of its first appearance among the distinct ones.
+#[derive(Default)]
+struct Numbers {
+    places: HashMap<u64, u16>,
+    distinct: Vec<u64>,
+    all: Vec<u16>,
+}
+
+impl Numbers {
+    /// Whether there was room for one more distinct number.
+    fn push(&mut self, value: u64) -> bool {
+        let next = self.distinct.len();
+        let place = match self.places.get(&value) {
+            Some(&place) => place,
+            None if next < MAX_EXPERTS as usize => {
+                self.places.insert(value, next as u16);
+                self.distinct.push(value);
+                next as u16
+            }
+            None => return false,
+        };
+        self.all.push(place);
+        true
     }
-    let mut distinct = numbers.to_vec();
-    distinct.sort_unstable();
-    distinct.dedup();
-    if distinct.len() > MAX_EXPERTS as usize {
-        let problem =
-            format!("{} distinct numbers; at most {MAX_EXPERTS} can be told apart", distinct.len());
-        return Err(Error::import(path, "file", problem));
+
+    /// The numbers themselves where all fit 16 bits, else their ranks; and whether that is so.
+    fn into_ids(mut self) -> (Vec<u16>, bool) {
+        let small: Option<Vec<u16>> =
+            self.distinct.iter().map(|&value| u16::try_from(value).ok()).collect();
+        let renumbered = small.is_none();
+        let ids = small.unwrap_or_else(|| {
+            let mut sorted = self.distinct.clone();
+            sorted.sort_unstable();
+            let rank = |&value| sorted.partition_point(|&other| other < value) as u16;
+            self.distinct.iter().map(rank).collect()
+        });
+        self.all.iter_mut().for_each(|place| *place = ids[usize::from(*place)]);
+        (self.all, renumbered)
     }
-    let rank = |n| distinct.partition_point(|&other| other < n) as u16;
-    Ok((numbers.iter().map(|&n| rank(n)).collect(), true))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::import::{ImportOptions, import_bytes};
+    use crate::{Error, Format, Trace};
 
-    fn import_text(text: &str) -> Result<Trace> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cache.txt");
-        std::fs::write(&path, text).unwrap();
-        import(&path, &ImportOptions::default())
+    fn import_text(text: &str) -> Result<Trace, Error> {
+        let options = ImportOptions::default();
+        import_bytes(Format::Ids, "cache.txt", text.as_bytes(), &options)
     }
 
     #[test]

@@ -5,93 +5,137 @@
 //! `prompt_tokens`, `dataset`, `category`, `has_repetition`). All tokens are decode tokens.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 
-use super::array::{Array, Place, Values};
-use super::{ImportOptions, experts, name, source, uniform_shape};
-use crate::builder::TraceBuilder;
-use crate::column::Weights;
+use super::array::{Array, Dtype, Place, top_ks};
+use super::collect::{Collector, Precision, sequence_limit};
+use super::input::Input;
+use super::layers::Numbering;
+use super::{Format, FormatInfo, Importer};
 use crate::error::{Error, Result};
-use crate::trace::{Phase, Sequence, Trace};
+use crate::trace::Phase;
 
-pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
-    let place = Place { path, name: "ids" };
-    let array = read(path, place)?;
-    let shape = array.shape.clone();
-    let [tokens, layers, top_k] = shape[..] else {
-        let problem = format!("expected [tokens, layers, top-k], found {shape:?}");
-        return Err(place.error(problem));
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "npy",
+    description: "one NumPy array of ids [tokens, layers, top-k]; weights_bf16.npy or \
+                  weights.npy and sequences.csv are taken from the same folder",
+    columns: &["ids", "positions", "phases", "weights"],
+    extensions: &["npy"],
+    format: Format::Npy,
+    importer: Importer::Each(import),
+};
+
+fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
+    let place = Place { path: input.path(), name: "ids" };
+    let stream = input.stream()?;
+    let length = stream.len();
+    let mut array = Array::open(stream, length, place)?;
+    let [tokens, layers, top_k] = array.shape[..] else {
+        let shape = &array.shape;
+        return Err(place.error(format!("expected [tokens, layers, top-k], found {shape:?}")));
     };
-    let ids = array.into_ids(place)?;
-    let (experts, experts_from) = experts(path, options, None, ids.view())?;
-    let model = uniform_shape(path, options, layers, top_k, experts)?;
-    let weights = weights_beside(path, &shape)?;
-    let sequences = sequences_beside(path, tokens)?;
-    let provenance = json!({
-        "importer": "npy",
-        "source": source(path)?,
-        "experts_from": experts_from,
-        "weights_from": weights.as_ref().map(|(file, _)| *file),
-        "sequences_from": sequences.as_ref().map(|_| "sequences.csv"),
-    });
-    let phase = options.phase.unwrap_or(Phase::Decode);
-    let mut builder = TraceBuilder::new(name(path, options, None), model, ids)
-        .phases(vec![phase as u8; tokens])
-        .provenance(provenance.to_string());
-    if let Some((_, weights)) = weights {
-        builder = builder.weights(weights);
+    let top_ks = top_ks(place, layers, top_k)?;
+    into.layers(input, Numbering::Unknown, &top_ks)?;
+    let beside = sequences_beside(input)?;
+    if beside.is_none() {
+        into.sequence(input, None)?;
     }
-    if let Some(sequences) = sequences {
-        builder = builder.sequences(sequences);
+    array.ids(input, "ids", into)?;
+    into.read(array.into_inner().source()?);
+    if let Some(sequences) = &beside {
+        let rows: u64 = sequences.iter().map(|sequence| sequence.tokens).sum();
+        if rows != tokens as u64 {
+            let problem = format!("its sequences have {rows} rows, the array of ids has {tokens}");
+            let path = input.path().with_file_name("sequences.csv");
+            return Err(Error::import(&path, "column decode_tokens", problem));
+        }
+        add(sequences, input, into)?;
+    } else {
+        into.run(input, 0, tokens as u64, Phase::Decode)?;
     }
-    builder.build()
+    let weights = weights_beside(input, [tokens, layers, top_k], into)?;
+    into.facts.insert("weights_from".to_owned(), json!(weights));
+    let from = beside.map(|_| "sequences.csv");
+    into.facts.insert("sequences_from".to_owned(), json!(from));
+    Ok(())
 }
 
-fn read(path: &Path, place: Place<'_>) -> Result<Array> {
-    let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
-    Array::read(BufReader::new(file), length, place)
-}
-
-fn beside(path: &Path, file: &str) -> Option<PathBuf> {
-    Some(path.with_file_name(file)).filter(|other| other != path && other.exists())
-}
-
-fn weights_beside(path: &Path, shape: &[usize]) -> Result<Option<(&'static str, Weights)>> {
+fn weights_beside(
+    input: &Input<'_>,
+    shape: [usize; 3],
+    into: &mut Collector<'_>,
+) -> Result<Option<&'static str>> {
     for file in ["weights_bf16.npy", "weights.npy"] {
-        let Some(path) = beside(path, file) else { continue };
+        let Some(path) = input.beside(file) else { continue };
+        let beside = input.other(&path);
         let place = Place { path: &path, name: "weights" };
-        let array = read(&path, place)?;
+        let reader = beside.open()?;
+        let length = reader.len();
+        let mut array = Array::open(reader, length, place)?;
         if array.shape != shape {
-            let found = array.shape;
+            let found = &array.shape;
             return Err(
                 place.error(format!("expected the shape of the ids, {shape:?}, found {found:?}"))
             );
         }
-        let weights = match (file, array.type_name(), array.values) {
-            ("weights_bf16.npy", _, Values::U16(w)) => Weights::Bf16(w),
-            ("weights.npy", _, Values::F32(w)) => Weights::F32(w),
-            ("weights.npy", _, Values::F16(w)) => Weights::F16(w),
-            (_, found, _) => {
-                let expected = "u16 in weights_bf16.npy, f32 or f16 in weights.npy";
-                return Err(place.error(format!("expected {expected}, found {found}")));
+        let row = shape[1] * shape[2];
+        match (file, array.dtype) {
+            ("weights_bf16.npy", Dtype::U16) => {
+                array.blocks::<u16>(place, row, |w| into.weights(Precision::Bf16, w))?;
             }
-        };
-        return Ok(Some((file, weights)));
+            ("weights.npy", Dtype::F32) => {
+                array.blocks::<f32>(place, row, |w| into.weights(Precision::F32, w))?;
+            }
+            ("weights.npy", Dtype::F16) => {
+                array.blocks::<u16>(place, row, |w| into.weights(Precision::F16, w))?;
+            }
+            (_, found) => {
+                let expected = "u16 in weights_bf16.npy, f32 or f16 in weights.npy";
+                return Err(place.error(format!("expected {expected}, found {}", found.name())));
+            }
+        }
+        return Ok(Some(file));
     }
     Ok(None)
 }
 
-fn sequences_beside(path: &Path, tokens: usize) -> Result<Option<Vec<Sequence>>> {
-    let Some(path) = beside(path, "sequences.csv") else { return Ok(None) };
+/// A line of `sequences.csv`.
+struct Described {
+    id: Option<u32>,
+    label: String,
+    prompt_tokens: u32,
+    has_repetition: Option<bool>,
+    tokens: u64,
+}
+
+fn add(sequences: &[Described], input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
+    let first = into.sequences();
+    let runs: Vec<(u32, u64)> = sequences
+        .iter()
+        .zip(0..)
+        .map(|(sequence, index)| (sequence.id.unwrap_or(index), sequence.tokens))
+        .collect();
+    let prompts: Vec<u32> = sequences.iter().map(|sequence| sequence.prompt_tokens).collect();
+    into.backdated(&runs, &prompts)?;
+    for (sequence, described) in into.since(first).iter_mut().zip(sequences) {
+        sequence.label.clone_from(&described.label);
+        sequence.has_repetition = described.has_repetition;
+    }
+    sequences.iter().try_for_each(|sequence| into.run(input, 0, sequence.tokens, Phase::Decode))
+}
+
+fn sequences_beside(input: &Input<'_>) -> Result<Option<Vec<Described>>> {
+    let Some(path) = input.beside("sequences.csv") else { return Ok(None) };
+    read_sequences(&path, sequence_limit(input.size())).map(Some)
+}
+
+fn read_sequences(path: &Path, limit: u64) -> Result<Vec<Described>> {
     let refuse =
-        |line: usize, problem: String| Error::import(&path, format!("line {line}"), problem);
+        |line: usize, problem: String| Error::import(path, format!("line {line}"), problem);
     let mut reader =
-        csv::Reader::from_path(&path).map_err(|e| Error::import(&path, "line 1", e.to_string()))?;
+        csv::Reader::from_path(path).map_err(|e| Error::import(path, "line 1", e.to_string()))?;
     let header = reader.headers().map_err(|e| refuse(1, e.to_string()))?.clone();
     let columns: HashMap<&str, usize> =
         header.iter().enumerate().map(|(index, name)| (name, index)).collect();
@@ -100,7 +144,8 @@ fn sequences_beside(path: &Path, tokens: usize) -> Result<Option<Vec<Sequence>>>
             return Err(refuse(1, format!("column {required} is missing")));
         }
     }
-    let mut sequences: Vec<Sequence> = Vec::new();
+    let mut sequences: Vec<Described> = Vec::new();
+    let mut start = 0u64;
     for (index, record) in reader.records().enumerate() {
         let line = index + 2;
         let record = record.map_err(|e| refuse(line, e.to_string()))?;
@@ -111,25 +156,29 @@ fn sequences_beside(path: &Path, tokens: usize) -> Result<Option<Vec<Sequence>>>
                 refuse(line, format!("column {name}: {value:?} is not a whole number"))
             }),
         };
-        let start = sequences.last().map_or(0, |before| before.rows.end);
-        let first_row = number("first_row")?.unwrap_or(0) as usize;
-        if first_row != start {
+        let first_row = number("first_row")?.unwrap_or(0);
+        if u64::from(first_row) != start {
             return Err(refuse(line, format!("first_row is {first_row}, expected {start}")));
         }
+        if sequences.len() as u64 >= limit {
+            return Err(refuse(
+                line,
+                format!("over {limit} sequences, more than the ids can have"),
+            ));
+        }
         let labels: Vec<&str> = ["dataset", "category"].iter().filter_map(|c| text(c)).collect();
-        sequences.push(Sequence {
-            id: number("sequence")?.unwrap_or(index as u32),
+        let tokens = u64::from(number("decode_tokens")?.unwrap_or(0));
+        if tokens == 0 {
+            return Err(refuse(line, "a sequence without tokens".to_owned()));
+        }
+        sequences.push(Described {
+            id: number("sequence")?,
             label: labels.join("/"),
-            document: None,
             prompt_tokens: number("prompt_tokens")?.unwrap_or(0),
             has_repetition: number("has_repetition")?.map(|flag| flag != 0),
-            rows: start..start + number("decode_tokens")?.unwrap_or(0) as usize,
+            tokens,
         });
+        start += tokens;
     }
-    let rows = sequences.last().map_or(0, |last| last.rows.end);
-    if rows != tokens {
-        let problem = format!("its sequences have {rows} rows, the array of ids has {tokens}");
-        return Err(Error::import(&path, "column decode_tokens", problem));
-    }
-    Ok(Some(sequences))
+    Ok(sequences)
 }

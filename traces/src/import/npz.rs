@@ -1,252 +1,402 @@
-//! `hotset-npz/1`: token-major NumPy arrays in one zip, as the recording scripts write them.
+//! Token-major arrays in one file: `hotset-npz/1`, or what a Hugging Face recording has.
 //!
-//! Required: `expert_ids` u8 or u16 `[T, L, K]`, `sequence` u32 `[T]`, `position` u32 `[T]`,
-//! `phase` u8 `[T]`. Kept where present: `expert_weights`, `predicted_ids` `[A, T, L, M]`,
-//! `token_id`, both prompt embeddings `[S, D]`, and `info` (JSON).
-
-use std::fs::File;
-use std::io::BufReader;
-use std::path::Path;
+//! `hotset-npz/1` requires `expert_ids` u8 or u16 `[T, L, K]`, `sequence` u32 `[T]`, `position`
+//! u32 `[T]`, `phase` u8 `[T]`; kept where present: `expert_weights`, `predicted_ids`
+//! `[A, T, L, M]`, `token_id`, `step` u32 `[T]`, both prompt embeddings `[S, D]`, `info` (JSON).
+//! A file with `topk_ids` instead is read by the neighbouring `hf`.
 
 use serde_json::{Map, Value, json};
-use zip::ZipArchive;
 
-use super::array::{Array, Place, Values};
-use super::{ImportOptions, experts, name, source, uniform_shape};
-use crate::builder::TraceBuilder;
-use crate::column::{Ids, Weights};
-use crate::error::{Error, Result};
-use crate::hst::ratio_accepted;
-use crate::trace::{Phase, Sequence, Trace};
+use super::array::{Dtype, Place, top_ks};
+use super::arrays::{AnyArray, Arrays, Npz, column_u32, mismatch, required};
+use super::collect::{Collector, Precision};
+use super::input::Input;
+use super::layers::Numbering;
+use super::{Format, FormatInfo, Importer, hf};
+use crate::error::Result;
+use crate::trace::Phase;
 
-pub(super) fn import(path: &Path, options: &ImportOptions) -> Result<Trace> {
-    let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    let length = file.metadata().map_err(|e| Error::io("read", path, e))?.len();
-    let archive = ZipArchive::new(BufReader::new(file))
-        .map_err(|e| Error::import(path, "zip", format!("not an npz file: {e}")))?;
-    let mut file = Npz { path, length, archive };
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "npz",
+    description: "token-major NumPy arrays in one zip: hotset-npz/1 (hotset's recorder), or \
+                  topk_ids, seq_id, position, is_decode of a Hugging Face recording",
+    columns: &[
+        "ids",
+        "positions",
+        "phases",
+        "steps",
+        "token_ids",
+        "weights",
+        "predictions",
+        "embeddings",
+    ],
+    extensions: &["npz"],
+    format: Format::Npz,
+    importer: Importer::Each(import),
+};
 
-    let ids = file.required("expert_ids")?;
+fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
+    let mut file = Npz::open(input)?;
+    import_arrays(input, &mut file, into)
+}
+
+/// Either layout, by the name of the array of ids.
+pub(super) fn import_arrays(
+    input: &Input<'_>,
+    file: &mut dyn Arrays,
+    into: &mut Collector<'_>,
+) -> Result<()> {
+    if file.array("expert_ids")?.is_none() && file.array("topk_ids")?.is_some() {
+        hf::import(input, file, into)?;
+    } else {
+        import_hotset(input, file, into)?;
+    }
+    into.read(input.source()?);
+    Ok(())
+}
+
+const LAYOUT: &str = "hotset-npz/1 needs expert_ids, sequence, position and phase";
+
+fn import_hotset(input: &Input<'_>, file: &mut dyn Arrays, into: &mut Collector<'_>) -> Result<()> {
+    let info = info(input, file)?;
+    let mut ids = required(file, input, "expert_ids", LAYOUT)?;
+    let place = |name| Place { path: input.path(), name };
     let [tokens, layers, top_k] = ids.shape[..] else {
-        return Err(file.mismatch("expert_ids", "[tokens, layers, top-k] of u8 or u16", &ids));
+        return Err(mismatch(input, "expert_ids", "[tokens, layers, top-k] of u8 or u16", &ids));
     };
-    let ids = file.ids("expert_ids", ids)?;
-    let sequence = file.column_u32("sequence", tokens)?.ok_or_else(|| file.lacks("sequence"))?;
-    let position = file.column_u32("position", tokens)?.ok_or_else(|| file.lacks("position"))?;
-    let phase = file.required("phase")?;
-    let phases = match (&phase.shape[..], phase.values) {
-        ([n], Values::U8(phases)) if *n == tokens => phases,
-        (_, values) => {
-            let phase = Array { values, ..phase };
-            return Err(file.mismatch("phase", &format!("[{tokens}] of u8"), &phase));
-        }
+    if !matches!(ids.dtype, Dtype::U8 | Dtype::U16) {
+        return Err(mismatch(input, "expert_ids", "u8 or u16", &ids));
+    }
+    let top_ks = top_ks(place("expert_ids"), layers, top_k)?;
+    state_info(input, &info, layers, top_k, into)?;
+    let numbers = layer_numbers(input, &info, "moe_layer_ids", layers)?;
+    let numbering = match &numbers {
+        Some(numbers) => Numbering::Numbered(numbers),
+        None => Numbering::Unknown,
     };
-    let info = file.info()?;
-    let phases = options.phase.map_or(phases, |phase| vec![phase as u8; tokens]);
-    let sequences = sequences(path, &info, &sequence, &phases)?;
+    into.layers(input, numbering, &top_ks)?;
+    let first = into.sequences();
+    ids.ids(input, "expert_ids", into)?;
+    drop(ids);
 
+    let runs = runs(input, "sequence", tokens, file.array("sequence")?)?
+        .ok_or_else(|| input.error("array sequence", format!("is missing; {LAYOUT}")))?;
+    let positions = file.array("position")?;
+    let mut keep = |block: &[u32]| into.places(block, &[]);
+    if !column_u32(input, "position", tokens, positions, &mut keep)? {
+        return Err(input.error("array position", format!("is missing; {LAYOUT}")));
+    }
+    let mut phase = required(file, input, "phase", LAYOUT)?;
+    if phase.shape != [tokens] || phase.dtype != Dtype::U8 {
+        return Err(mismatch(input, "phase", &format!("[{tokens}] of u8"), &phase));
+    }
+    let mut prompts = Prompts::new(&runs);
+    phase.blocks::<u8>(place("phase"), 1, |block| {
+        prompts.see(block, |&phase| phase == Phase::Prefill as u8);
+        into.places(&[], block)
+    })?;
+    drop(phase);
+    let prompts = prompts.lengths();
+    into.backdated(&runs, &prompts)?;
+    describe(input, &info, first, into)?;
+
+    column_u32(input, "token_id", tokens, file.array("token_id")?, &mut |b| into.token_ids(b))?;
+    column_u32(input, "step", tokens, file.array("step")?, &mut |b| into.steps(b))?;
+    if let Some(array) = file.array("expert_weights")? {
+        weights(input, "expert_weights", [tokens, layers, top_k], array, into)?;
+    }
+    if let Some(array) = file.array("predicted_ids")? {
+        predictions(input, array, tokens, layers, into)?;
+    }
+    embeddings(input, file, runs.len(), into)
+}
+
+/// Runs of equal numbers, which must rise: sequence number and tokens.
+pub(super) fn runs(
+    input: &Input<'_>,
+    name: &str,
+    tokens: usize,
+    array: Option<AnyArray<'_>>,
+) -> Result<Option<Vec<(u32, u64)>>> {
+    let mut runs: Vec<(u32, u64)> = Vec::new();
+    let mut row = 0u64;
+    let limit = super::collect::sequence_limit(input.open()?.len());
+    let there = column_u32(input, name, tokens, array, &mut |block| {
+        for run in block.chunk_by(|a, b| a == b) {
+            let (count, known) = (run.len() as u64, runs.len() as u64);
+            match runs.last_mut() {
+                Some((id, before)) if *id == run[0] => *before += count,
+                Some((id, _)) if *id > run[0] => {
+                    let problem =
+                        format!("row {row} has {} after {id}; sequences must rise", run[0]);
+                    return Err(input.error(format!("array {name}"), problem));
+                }
+                _ if known >= limit => {
+                    let problem = format!("over {limit} sequences, too many for a file this small");
+                    return Err(input.error(format!("array {name}"), problem));
+                }
+                _ => runs.push((run[0], count)),
+            }
+            row += count;
+        }
+        Ok(())
+    })?;
+    Ok(there.then_some(runs))
+}
+
+/// Counts the prompt tokens with which each sequence begins.
+pub(super) struct Prompts<'a> {
+    runs: &'a [(u32, u64)],
+    lengths: Vec<u32>,
+    /// The run that the next token belongs to, and its tokens seen.
+    at: usize,
+    seen: u64,
+}
+
+impl<'a> Prompts<'a> {
+    pub(super) fn new(runs: &'a [(u32, u64)]) -> Self {
+        Self { runs, lengths: vec![0; runs.len()], at: 0, seen: 0 }
+    }
+
+    pub(super) fn see<T>(&mut self, block: &[T], prompt: impl Fn(&T) -> bool) {
+        for value in block {
+            while self.runs.get(self.at).is_some_and(|run| self.seen == run.1) {
+                (self.at, self.seen) = (self.at + 1, 0);
+            }
+            let Some(length) = self.lengths.get_mut(self.at) else { return };
+            if u64::from(*length) == self.seen && prompt(value) {
+                *length += 1;
+            }
+            self.seen += 1;
+        }
+    }
+
+    pub(super) fn lengths(self) -> Vec<u32> {
+        self.lengths
+    }
+}
+
+/// Weights of `[T, L, K]`.
+pub(super) fn weights(
+    input: &Input<'_>,
+    name: &str,
+    shape: [usize; 3],
+    mut array: AnyArray<'_>,
+    into: &mut Collector<'_>,
+) -> Result<()> {
+    if array.shape != shape || !matches!(array.dtype, Dtype::U8 | Dtype::F16 | Dtype::F32) {
+        return Err(mismatch(input, name, &format!("{shape:?} of u8, f16 or f32"), &array));
+    }
+    let place = Place { path: input.path(), name };
+    let row = shape[1] * shape[2];
+    match array.dtype {
+        Dtype::U8 => array.blocks::<u8>(place, row, |w| into.weights(Precision::U8, w)),
+        Dtype::F16 => array.blocks::<u16>(place, row, |w| into.weights(Precision::F16, w)),
+        _ => array.blocks::<f32>(place, row, |w| into.weights(Precision::F32, w)),
+    }
+}
+
+fn predictions(
+    input: &Input<'_>,
+    mut array: AnyArray<'_>,
+    tokens: usize,
+    layers: usize,
+    into: &mut Collector<'_>,
+) -> Result<()> {
+    let expected = || format!("[lookaheads, {tokens}, {layers}, width] of u8 or u16");
+    let (ahead, width) = match array.shape[..] {
+        [ahead, t, l, width] if t == tokens && l == layers => (ahead, width),
+        _ => return Err(mismatch(input, "predicted_ids", &expected(), &array)),
+    };
+    if !matches!(array.dtype, Dtype::U8 | Dtype::U16) {
+        return Err(mismatch(input, "predicted_ids", "u8 or u16", &array));
+    }
+    let place = Place { path: input.path(), name: "predicted_ids" };
+    // A layer can be predicted from each layer before it, and no better than in full.
+    if !(1..=layers).contains(&ahead) || !(1..=1 << 16).contains(&width) {
+        let problem = format!("{ahead} lookaheads of width {width} over {layers} layers");
+        return Err(place.error(problem));
+    }
+    let spool = into.predictions(ahead, width);
+    if spool.extent() != (ahead, width) {
+        let problem = format!("{ahead} lookaheads of width {width}, not as the inputs before it");
+        return Err(place.error(problem));
+    }
+    let row = layers.saturating_mul(width);
+    let mut seen = 0usize;
+    let mut lookahead = |rows: usize| {
+        let at = seen / tokens.max(1);
+        let left = (at + 1) * tokens - seen;
+        let now = rows.min(left);
+        seen += now;
+        (at, now)
+    };
+    if array.dtype == Dtype::U8 {
+        array.blocks::<u8>(place, row, |mut block| {
+            while !block.is_empty() {
+                let (at, rows) = lookahead(block.len() / row);
+                let (now, later) = block.split_at(rows * row);
+                spool.extend_u8(at, now)?;
+                block = later;
+            }
+            Ok(())
+        })
+    } else {
+        array.blocks::<u16>(place, row, |mut block| {
+            while !block.is_empty() {
+                let (at, rows) = lookahead(block.len() / row);
+                let (now, later) = block.split_at(rows * row);
+                spool.extend_u16(at, now)?;
+                block = later;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Both embeddings or neither.
+fn embeddings(
+    input: &Input<'_>,
+    file: &mut dyn Arrays,
+    sequences: usize,
+    into: &mut Collector<'_>,
+) -> Result<()> {
+    let names = ["prompt_embedding_in", "prompt_embedding_out"];
+    let mut read = |name: &str, dim: Option<usize>| -> Result<Option<(usize, Vec<u16>)>> {
+        let Some(mut array) = file.array(name)? else { return Ok(None) };
+        let dim = dim.or(array.shape.get(1).copied()).unwrap_or(0);
+        if array.shape != [sequences, dim] || array.dtype != Dtype::F16 {
+            return Err(mismatch(input, name, &format!("[{sequences}, {dim}] of f16"), &array));
+        }
+        Ok(Some((dim, array.values(Place { path: input.path(), name })?)))
+    };
+    let lacks = |name: &str, other: &str| {
+        Err(input.error(format!("array {name}"), format!("is missing beside {other}")))
+    };
+    let prompt_in = read(names[0], None)?;
+    let prompt_out = read(names[1], prompt_in.as_ref().map(|(dim, _)| *dim))?;
+    match (prompt_in, prompt_out) {
+        (None, None) => Ok(()),
+        (Some((dim, prompt_in)), Some((_, prompt_out))) => {
+            into.embeddings(dim, &prompt_in, &prompt_out);
+            Ok(())
+        }
+        (None, _) => lacks(names[0], names[1]),
+        (_, None) => lacks(names[1], names[0]),
+    }
+}
+
+/// The most that `info` may take in any file; it may also take a sixteenth of the file.
+const MAX_INFO: usize = 1 << 20;
+
+fn info(input: &Input<'_>, file: &mut dyn Arrays) -> Result<Map<String, Value>> {
+    let not_json = |e| input.error("array info", format!("not a JSON object: {e}"));
+    if let Some(text) = file.metadata().get("info").and_then(Value::as_str) {
+        return serde_json::from_str(text).map_err(not_json);
+    }
+    let beside = file.metadata().clone();
+    let most = MAX_INFO.max((input.open()?.len() / 16) as usize);
+    let Some(mut array) = file.array("info")? else { return Ok(beside) };
+    if array.dtype != Dtype::U8 {
+        return Err(mismatch(input, "info", "u8 (JSON text)", &array));
+    }
+    let text: Vec<u8> = array.values(Place { path: input.path(), name: "info" })?;
+    if text.len() > most {
+        let problem = format!("{} bytes; at most {most} are read", text.len());
+        return Err(input.error("array info", problem));
+    }
+    serde_json::from_slice(&text).map_err(not_json)
+}
+
+/// What `info` says of the model.
+fn state_info(
+    input: &Input<'_>,
+    info: &Map<String, Value>,
+    layers: usize,
+    top_k: usize,
+    into: &mut Collector<'_>,
+) -> Result<()> {
     let stated = |key: &str| info.get(key).and_then(Value::as_u64);
     for (key, found) in [("layers", layers), ("top_k", top_k)] {
         if let Some(stated) = stated(key).filter(|&stated| stated != found as u64) {
             let problem = format!("says {key} {stated}, expert_ids has {found}");
-            return Err(Error::import(path, "array info", problem));
+            return Err(input.error("array info", problem));
         }
     }
-    let in_info = stated("experts").and_then(|n| u32::try_from(n).ok());
-    let (experts, experts_from) = experts(path, options, in_info, ids.view())?;
-    let shape = uniform_shape(path, options, layers, top_k, experts)?;
-    let name = name(path, options, info.get("model").and_then(Value::as_str));
-
-    let mut builder = TraceBuilder::new(name, shape, ids)
-        .positions(position)
-        .phases(phases)
-        .provenance(provenance(path, info, experts_from)?);
-    if let Some(token_ids) = file.column_u32("token_id", tokens)? {
-        builder = builder.token_ids(token_ids);
+    let small = |key: &str| stated(key).and_then(|n| u32::try_from(n).ok());
+    into.stated_experts = into.stated_experts.max(small("experts"));
+    let model = info.get("model").and_then(Value::as_str);
+    into.stated_name = into.stated_name.take().or(model.map(str::to_owned));
+    if let Some(bytes) = info.get("expert_bytes").and_then(Value::as_array) {
+        let numbers = layer_numbers(input, info, "moe_layer_ids", layers)?;
+        let number = |index: usize| numbers.as_ref().map_or(index as u32, |all| all[index]);
+        let all = bytes.iter().take(layers).enumerate();
+        into.stated_bytes =
+            all.filter_map(|(index, bytes)| Some((number(index), bytes.as_u64()?))).collect();
     }
-    if let Some(weights) = file.weights([tokens, layers, top_k])? {
-        builder = builder.weights(weights);
-    }
-    if let Some((lookaheads, width, ids)) = file.predictions(tokens, layers)? {
-        builder = builder.predictions(lookaheads, width, ids);
-    }
-    if let Some((dim, prompt_in, prompt_out)) = file.embeddings(sequences.len())? {
-        builder = builder.embeddings(dim, prompt_in, prompt_out);
-    }
-    builder.sequences(sequences).build()
+    // Labels and documents live on in the sequences; the rest is kept as it is.
+    let mut rest = info.clone();
+    ["sequence_labels", "doc"].iter().for_each(|key| drop(rest.remove(*key)));
+    into.facts.insert("info".to_owned(), Value::Object(rest));
+    Ok(())
 }
 
-/// The dimension, and the bits of the embeddings of input and output.
-type EmbeddingBits = (usize, Vec<u16>, Vec<u16>);
-
-struct Npz<'a> {
-    path: &'a Path,
-    /// Bytes of the whole file.
-    length: u64,
-    archive: ZipArchive<BufReader<File>>,
-}
-
-impl Npz<'_> {
-    fn get(&mut self, name: &str) -> Result<Option<Array>> {
-        let place = Place { path: self.path, name };
-        let Some(index) = self.archive.index_for_name(&format!("{name}.npy")) else {
-            return Ok(None);
-        };
-        let member = self.archive.by_index(index).map_err(|e| place.error(e.to_string()))?;
-        let length = member.size();
-        if !ratio_accepted(self.length, length) {
-            let whole = self.length;
-            return Err(place.error(format!("states {length} bytes in a file of {whole}")));
-        }
-        Array::read(member, length, place).map(Some)
-    }
-
-    fn required(&mut self, name: &str) -> Result<Array> {
-        self.get(name)?.ok_or_else(|| self.lacks(name))
-    }
-
-    fn lacks(&self, name: &str) -> Error {
-        let required = "hotset-npz/1 needs expert_ids, sequence, position and phase";
-        Error::import(self.path, format!("array {name}"), format!("is missing; {required}"))
-    }
-
-    fn mismatch(&self, name: &str, expected: &str, found: &Array) -> Error {
-        let problem =
-            format!("expected {expected}, found {:?} of {}", found.shape, found.type_name());
-        Error::import(self.path, format!("array {name}"), problem)
-    }
-
-    fn ids(&self, name: &str, array: Array) -> Result<Ids> {
-        match array.values {
-            Values::U8(ids) => Ok(Ids::U8(ids)),
-            Values::U16(ids) => Ok(Ids::U16(ids)),
-            _ => Err(self.mismatch(name, "u8 or u16", &array)),
-        }
-    }
-
-    fn column_u32(&mut self, name: &str, tokens: usize) -> Result<Option<Vec<u32>>> {
-        let Some(array) = self.get(name)? else { return Ok(None) };
-        match array {
-            Array { shape, values: Values::U32(values) } if shape == [tokens] => Ok(Some(values)),
-            other => Err(self.mismatch(name, &format!("[{tokens}] of u32"), &other)),
-        }
-    }
-
-    fn weights(&mut self, shape: [usize; 3]) -> Result<Option<Weights>> {
-        let Some(array) = self.get("expert_weights")? else { return Ok(None) };
-        let expected = format!("{shape:?} of u8, f16 or f32");
-        if array.shape != shape {
-            return Err(self.mismatch("expert_weights", &expected, &array));
-        }
-        match array.values {
-            Values::U8(w) => Ok(Some(Weights::U8(w))),
-            Values::F16(w) => Ok(Some(Weights::F16(w))),
-            Values::F32(w) => Ok(Some(Weights::F32(w))),
-            _ => Err(self.mismatch("expert_weights", &expected, &array)),
-        }
-    }
-
-    fn predictions(&mut self, tokens: usize, layers: usize) -> Result<Option<(usize, usize, Ids)>> {
-        let Some(array) = self.get("predicted_ids")? else { return Ok(None) };
-        match array.shape[..] {
-            [ahead, t, l, width] if t == tokens && l == layers => {
-                Ok(Some((ahead, width, self.ids("predicted_ids", array)?)))
-            }
-            _ => {
-                let expected = format!("[lookaheads, {tokens}, {layers}, width] of u8 or u16");
-                Err(self.mismatch("predicted_ids", &expected, &array))
-            }
-        }
-    }
-
-    /// Both embeddings or neither.
-    fn embeddings(&mut self, sequences: usize) -> Result<Option<EmbeddingBits>> {
-        let names = ["prompt_embedding_in", "prompt_embedding_out"];
-        let (prompt_in, prompt_out) = match (self.get(names[0])?, self.get(names[1])?) {
-            (None, None) => return Ok(None),
-            (Some(prompt_in), Some(prompt_out)) => (prompt_in, prompt_out),
-            (None, _) => return Err(self.lacks_pair(names[0], names[1])),
-            (_, None) => return Err(self.lacks_pair(names[1], names[0])),
-        };
-        let dim = prompt_in.shape.get(1).copied().unwrap_or(0);
-        let bits = |name, array: Array| match array {
-            Array { shape, values: Values::F16(bits) } if shape == [sequences, dim] => Ok(bits),
-            other => Err(self.mismatch(name, &format!("[{sequences}, {dim}] of f16"), &other)),
-        };
-        Ok(Some((dim, bits(names[0], prompt_in)?, bits(names[1], prompt_out)?)))
-    }
-
-    fn lacks_pair(&self, name: &str, other: &str) -> Error {
-        Error::import(self.path, format!("array {name}"), format!("is missing beside {other}"))
-    }
-
-    fn info(&mut self) -> Result<Map<String, Value>> {
-        let Some(array) = self.get("info")? else { return Ok(Map::new()) };
-        let Values::U8(text) = array.values else {
-            return Err(self.mismatch("info", "u8 (JSON text)", &array));
-        };
-        serde_json::from_slice(&text)
-            .map_err(|e| Error::import(self.path, "array info", format!("not a JSON object: {e}")))
-    }
-}
-
-/// Sequences from the runs of equal numbers in the `sequence` column; what `info` says of each is
-/// in the order of the runs.
-fn sequences(
-    path: &Path,
+/// The layers' numbers, where the file has as many of them as layers.
+pub(super) fn layer_numbers(
+    input: &Input<'_>,
     info: &Map<String, Value>,
-    column: &[u32],
-    phases: &[u8],
-) -> Result<Vec<Sequence>> {
-    let mut sequences: Vec<Sequence> = Vec::new();
-    for run in column.chunk_by(|a, b| a == b) {
-        let start = sequences.last().map_or(0, |before| before.rows.end);
-        let id = run[0];
-        if let Some(before) = sequences.last().filter(|before| before.id > id) {
-            let problem = format!("row {start} has {id} after {}; sequences must rise", before.id);
-            return Err(Error::import(path, "array sequence", problem));
-        }
-        let rows = start..start + run.len();
-        let prefill = phases[rows.clone()].iter().take_while(|&&p| p == Phase::Prefill as u8);
-        sequences.push(Sequence {
-            id,
-            label: String::new(),
-            document: None,
-            prompt_tokens: prefill.count() as u32,
-            has_repetition: None,
-            rows,
-        });
-    }
+    key: &str,
+    layers: usize,
+) -> Result<Option<Vec<u32>>> {
+    let list = match info.get(key) {
+        Some(Value::Array(list)) => list.clone(),
+        Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
+        _ => return Ok(None),
+    };
+    let number = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
+    let numbers: Option<Vec<u32>> = list.iter().map(number).collect();
+    let numbers = numbers.filter(|numbers| numbers.len() == layers);
+    numbers.map(Some).ok_or_else(|| {
+        input.error("info", format!("{key} does not number the {layers} layers of the ids"))
+    })
+}
+
+/// What `info` says of each sequence, in the order of the sequences.
+fn describe(
+    input: &Input<'_>,
+    info: &Map<String, Value>,
+    first: usize,
+    into: &mut Collector<'_>,
+) -> Result<()> {
+    let count = into.sequences() - first;
     let list = |key: &str| -> Result<Option<&Vec<Value>>> {
         let Some(list) = info.get(key).and_then(Value::as_array) else { return Ok(None) };
-        if list.len() != sequences.len() {
-            let (found, expected) = (list.len(), sequences.len());
-            let problem = format!("{key} has {found} entries, there are {expected} sequences");
-            return Err(Error::import(path, "array info", problem));
+        if list.len() != count {
+            let found = list.len();
+            let problem = format!("{key} has {found} entries, there are {count} sequences");
+            return Err(input.error("array info", problem));
         }
         Ok(Some(list))
     };
-    let (labels, documents) = (list("sequence_labels")?.cloned(), list("doc")?.cloned());
     let small = |value: &Value| value.as_u64().and_then(|n| u32::try_from(n).ok());
+    let (labels, documents) = (list("sequence_labels")?, list("doc")?);
+    let (prompts, loops) = (list("prompt_tokens")?, list("has_repetition")?);
     // One number for all sequences; where there are several turns, the first is the prompt.
     let first_turn = info.get("turns").and_then(|turns| turns.get(0));
-    let prompt = info.get("prompt_tokens").or(first_turn).and_then(small);
-    for (index, sequence) in sequences.iter_mut().enumerate() {
-        let label = labels.as_ref().and_then(|list| list[index].as_str());
+    let prompt = info.get("prompt_tokens").filter(|value| value.is_u64()).or(first_turn);
+    let prompt = prompt.and_then(small);
+    for (index, sequence) in into.since(first).iter_mut().enumerate() {
+        let label = labels.and_then(|list| list[index].as_str());
         sequence.label = label.unwrap_or_default().to_owned();
-        sequence.document = documents.as_ref().and_then(|list| small(&list[index]));
-        sequence.prompt_tokens = prompt.unwrap_or(sequence.prompt_tokens);
+        sequence.document = documents.and_then(|list| small(&list[index]));
+        let own = prompts.and_then(|list| small(&list[index]));
+        sequence.prompt_tokens = own.or(prompt).unwrap_or(sequence.prompt_tokens);
+        sequence.has_repetition = loops.and_then(|list| list[index].as_bool());
     }
-    Ok(sequences)
+    Ok(())
 }
 
-/// Labels and documents live on in the sequences; the rest of `info` is kept as it is.
-fn provenance(path: &Path, mut info: Map<String, Value>, experts_from: &str) -> Result<String> {
-    info.remove("sequence_labels");
-    info.remove("doc");
-    let source = source(path)?;
-    let made = json!({
-        "importer": "npz", "source": source, "experts_from": experts_from, "info": info,
-    });
-    Ok(made.to_string())
+/// What provenance says of a recording's own facts.
+pub(super) fn fact(into: &mut Collector<'_>, key: &str, value: &str) {
+    into.facts.insert(key.to_owned(), json!(value));
 }

@@ -1,13 +1,12 @@
 //! Faulty and hostile arrays: each refused in words that name the array and what was expected.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use super::array::tests::npy;
-use super::{Format, ImportOptions, giving, import};
+use super::{Format, ImportOptions, formats, giving, import, import_bytes};
 use crate::{Error, Phase, Trace};
 
 /// The required arrays of two tokens in two sequences, over 1 layer with top-2.
@@ -35,18 +34,6 @@ fn zipped(arrays: &[(&str, Vec<u8>)], method: CompressionMethod) -> Vec<u8> {
         zip.write_all(bytes).unwrap();
     }
     zip.finish().unwrap().into_inner()
-}
-
-fn import_bytes(
-    format: Format,
-    name: &str,
-    bytes: &[u8],
-    options: &ImportOptions,
-) -> Result<Trace, Error> {
-    let folder = tempfile::tempdir().unwrap();
-    let path: PathBuf = folder.path().join(name);
-    std::fs::write(&path, bytes).unwrap();
-    import(format, &path, options)
 }
 
 fn npz(arrays: &[(&str, Vec<u8>)]) -> Result<Trace, Error> {
@@ -103,14 +90,16 @@ fn wrong_ranks_types_and_lengths_are_named() {
     );
     says(
         "sequence",
-        npy("<i4", "(2,)", &[0; 8]),
-        "array sequence: expected [2] of u32, found [2] of i32",
+        npy("<f4", "(2,)", &[0; 8]),
+        "array sequence: expected [2] of u32 or i32, found [2] of f32",
     );
     says(
         "position",
         npy("<u4", "(3,)", &[0; 12]),
-        "array position: expected [2] of u32, found [3] of u32",
+        "array position: expected [2] of u32 or i32, found [3] of u32",
     );
+    let negative = npy("<i4", "(2,)", &[255; 8]);
+    says("position", negative, "array position: -1 is negative");
     says("phase", npy("|u1", "(1,)", &[0]), "array phase: expected [2] of u8, found [1] of u8");
     says(
         "expert_weights",
@@ -147,7 +136,8 @@ fn impossible_values_are_refused() {
     let few = ImportOptions { experts: Some(3), ..ImportOptions::default() };
     let bytes = zipped(&sound(), CompressionMethod::Stored);
     let error = import_bytes(Format::Npz, "a.npz", &bytes, &few).unwrap_err().to_string();
-    assert_eq!(error, "column ids, token 0, layer 0: expert 3; the layer has experts 0 to 2");
+    let expected = "a.npz: ids: expert id 3 is used, --experts says 3 experts: give --experts 4";
+    assert!(error.starts_with(expected), "{error}");
 }
 
 #[test]
@@ -207,10 +197,7 @@ fn bare_arrays_of_every_integer_type() {
         assert_eq!((trace.phase(0), trace.shape().total_experts()), (Phase::Prefill, 8));
     }
     let negative = ids("<i4", &[7, 0, 0, 0, 255, 255, 255, 255]).unwrap_err().to_string();
-    assert!(
-        negative.ends_with("array ids: entry 1 is -1; expert ids are 0 to 65535"),
-        "{negative}"
-    );
+    assert!(negative.ends_with("x.npy: token 0: id -1; expert ids are 0 to 65535"), "{negative}");
     assert!(ids("<f4", &[0; 8]).unwrap_err().to_string().contains("floats, expected integer ids"));
 }
 
@@ -243,11 +230,41 @@ fn what_lies_beside_a_bare_array_must_fit() {
 
 #[test]
 fn every_format_is_registered_under_its_name() {
-    for format in [Format::Npz, Format::Npy, Format::Ids] {
-        assert_eq!(format.info().format(), format);
-        assert_eq!(Format::from_name(format.info().name), Some(format));
+    for info in formats() {
+        assert_eq!(info.format().info().name, info.name);
+        assert_eq!(Format::from_name(info.name), Some(info.format()));
+        let same = |other: &&super::FormatInfo| other.name == info.name;
+        assert_eq!(formats().iter().filter(same).count(), 1, "{}", info.name);
     }
     assert_eq!(Format::from_name("nzp"), None);
-    assert_eq!(giving("weights"), ["npz", "npy"]);
-    assert_eq!(giving("steps"), [""; 0]);
+    assert_eq!(giving("weights")[..2], ["npz", "npy"]);
+    assert_eq!(giving("steps"), ["npz", "safetensors", "jsonl", "parquet", "sglang"]);
+}
+
+/// Every sample of our own has the routing that it was made of.
+#[test]
+fn samples_of_our_own_are_read() {
+    use crate::testing::inputs::{REQUESTS, Reader, cell, samples};
+    for sample in samples() {
+        let Reader::Trace(format) = sample.reader else { continue };
+        let name = format.info().name;
+        let trace = import_bytes(format, name, &sample.contents.bytes(), &sample.options);
+        let trace = trace.unwrap_or_else(|e| panic!("{name}: {e}"));
+        if format == Format::Ids {
+            continue;
+        }
+        for row in 0..trace.tokens() {
+            for layer in 0..2 {
+                let ids = cell(row, layer).map(u32::from);
+                assert!(trace.layer_ids(row, layer).iter().eq(ids), "{name}, row {row}");
+            }
+        }
+        let phases: Vec<u8> = REQUESTS
+            .iter()
+            .flat_map(|&(tokens, prompt)| (0..tokens).map(move |n| u8::from(n >= prompt)))
+            .collect();
+        if trace.sequences().len() == 2 && format != Format::Lattice {
+            assert_eq!(trace.phases(), phases, "{name}");
+        }
+    }
 }

@@ -2,6 +2,8 @@
 //!
 //! Tests that need recorded traces ask here, and skip loudly on a machine that lacks them.
 
+pub mod inputs;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 

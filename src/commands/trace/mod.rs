@@ -1,64 +1,49 @@
-//! `hotset trace import | info | validate | shuffle`.
+//! `hotset trace info | validate | shuffle`; the other commands on traces have files of their own.
+
+mod cut;
+mod histogram;
+mod import;
+
+use std::path::Path;
 
 use hotset::reports::{Cell, Column, Output, Sheet};
-use hotset::traces::{Codec, Format, ImportOptions, Stats, formats, import as read, write_hst};
+use hotset::traces::{Codec, Detected, Stats, Trace, detect, write_hst};
 use serde::Serialize;
 
-use crate::cli::{ImportArgs, ShuffleArgs, TraceArgs};
-use crate::fault::{Fault, Verdict, nearest};
+pub use cut::{compose, export, slice};
+pub use import::import;
+
+use crate::cli::{ShuffleArgs, TraceArgs};
+use crate::fault::{Fault, Verdict};
 use crate::{commands, output};
 
-/// Imports a file and writes it as `.hst`.
-pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
-    let format = format(&args.from)?;
-    let options = ImportOptions {
-        experts: args.experts,
-        top_k: args.top_k,
-        expert_bytes: args.expert_size,
-        name: args.name.clone(),
-        phase: None,
-    };
-    let trace = read(format, &args.input, &options)?;
-    write_hst(&trace, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
+/// Says what was written.
+fn written(path: &Path, trace: &Trace) {
     eprintln!(
         "{}: {} tokens in {} sequences, {} layers, digest {}",
-        args.output.display(),
+        path.display(),
         trace.tokens(),
         trace.sequences().len(),
         trace.shape().layers().len(),
         trace.digest(),
     );
-    Ok(Verdict::Passed)
-}
-
-fn format(name: &str) -> Result<Format, Fault> {
-    Format::from_name(name).ok_or_else(|| {
-        let known = || formats().iter().map(|info| info.name);
-        let near = nearest(name, known()).map(|near| format!("did you mean '{near}'? "));
-        Fault::Usage(format!(
-            "there is no format '{name}'; {}formats: {}",
-            near.unwrap_or_default(),
-            known().collect::<Vec<_>>().join(" ")
-        ))
-    })
 }
 
 /// Writes the trace with the order of its tokens permuted.
 pub fn shuffle(args: &ShuffleArgs) -> Result<Verdict, Fault> {
     let trace = commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?;
     write_hst(&trace, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
-    eprintln!(
-        "{}: {} tokens in {} sequences, digest {}",
-        args.output.display(),
-        trace.tokens(),
-        trace.sequences().len(),
-        trace.digest(),
-    );
+    written(&args.output, &trace);
     Ok(Verdict::Passed)
 }
 
-/// Describes a trace.
+/// Describes a trace, or a histogram.
 pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
+    if let Some(path) = &args.trace
+        && let Some(Detected::Histogram(format)) = detect(path)
+    {
+        return histogram::show(path, format, &args.output);
+    }
     let trace = commands::open(args.trace.as_deref())?;
     let stats = Stats::of(&trace);
     output::give(&Output::new(&stats, sheets(&stats))?, &args.output)?;
@@ -120,12 +105,22 @@ fn sheets(stats: &Stats) -> Vec<Sheet> {
         .iter()
         .map(|column| {
             let detail = if column.present { column.detail.as_str() } else { "-" };
-            vec![column.name.into(), detail.into(), column.importers.join(", ").into()]
+            vec![column.name.into(), detail.into(), few(&column.importers).into()]
         })
         .collect();
     let mut locality = Sheet::facts("locality", locality);
     locality.note = "reuse distance: distinct experts asked for between two uses of one".to_owned();
     vec![Sheet::facts(stats.name.as_str(), shape), locality, columns]
+}
+
+/// The first names of a list, and how many more there are.
+fn few(names: &[&str]) -> String {
+    const SHOWN: usize = 4;
+    let mut text = names[..names.len().min(SHOWN)].join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(", {} more", names.len() - SHOWN));
+    }
+    text
 }
 
 #[derive(Serialize)]

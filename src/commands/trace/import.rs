@@ -1,0 +1,96 @@
+//! `hotset trace import`.
+
+use std::path::Path;
+
+use hotset::traces::{
+    Codec, Detected, Format, ImportOptions, Imported, detect, formats, histogram_formats,
+    import_files, input_bytes, write_hst,
+};
+
+use crate::cli::{ImportArgs, LayerList};
+use crate::fault::{Fault, Verdict, nearest};
+use crate::progress::Bytes;
+
+/// Imports files as one trace and writes it as `.hst`.
+pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
+    let format = match &args.from {
+        Some(name) => named(name)?,
+        None => told(&args.input)?,
+    };
+    let list = |list: &Option<LayerList>| list.as_ref().map(|list| list.0.clone());
+    let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let options = ImportOptions {
+        experts: args.experts,
+        top_k: args.top_k,
+        layers: args.layers,
+        dense_layers: list(&args.dense_layers),
+        skip_layers: list(&args.skip_layers).unwrap_or_default(),
+        config: args.config.clone(),
+        prompt_tokens: args.prompt_tokens.clone(),
+        expert_bytes: args.expert_size,
+        name: args.name.clone(),
+        phase: args.phase.map(Into::into),
+        // There must be room for the trace there anyway; the system's folder may be in memory.
+        temporary: Some(folder.unwrap_or(Path::new(".")).to_owned()),
+    };
+    let bar = Bytes::new(input_bytes(format, &args.input)?);
+    let Imported { trace, notes } = import_files(format, &args.input, &options, &bar)?;
+    drop(bar);
+    write_hst(&trace, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
+    for note in notes {
+        eprintln!("note: {note}");
+    }
+    super::written(&args.output, &trace);
+    Ok(Verdict::Passed)
+}
+
+fn named(name: &str) -> Result<Format, Fault> {
+    if let Some(format) = Format::from_name(name) {
+        return Ok(format);
+    }
+    if histogram_formats().iter().any(|info| info.name == name) {
+        return Err(Fault::Usage(hotset::traces::histogram_refusal("such a file", name)));
+    }
+    let known = || formats().iter().map(|info| info.name);
+    let near = nearest(name, known()).map(|near| format!("did you mean '{near}'? "));
+    Err(Fault::Usage(format!(
+        "there is no format '{name}'; {}formats: {}",
+        near.unwrap_or_default(),
+        known().collect::<Vec<_>>().join(" ")
+    )))
+}
+
+/// The format that all inputs have, by their contents.
+fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
+    let mut found = None;
+    for path in inputs {
+        let name = path.display();
+        let say = |problem: String| Err(Fault::Usage(format!("{name}: {problem}")));
+        let format = match detect(path) {
+            Some(Detected::Trace(format)) => format,
+            Some(Detected::Histogram(format)) => {
+                let name = name.to_string();
+                let refusal = hotset::traces::histogram_refusal(&name, format.info().name);
+                return Err(Fault::Usage(refusal));
+            }
+            Some(Detected::Hst) => return say("is an .hst file already".to_owned()),
+            _ if !path.exists() => return say("there is no such file".to_owned()),
+            _ => {
+                return say(
+                    "its format cannot be told by its contents: give --from (see 'hotset trace \
+                     import --help')"
+                        .to_owned(),
+                );
+            }
+        };
+        if let Some(before) = found.replace(format).filter(|&before| before != format) {
+            let (before, now) = (Format::info(before).name, format.info().name);
+            return say(format!(
+                "is {now}, the inputs before it {before}; one trace has one format"
+            ));
+        }
+    }
+    let format = found.ok_or_else(|| Fault::Usage("no input".to_owned()))?;
+    eprintln!("format: {}", format.info().name);
+    Ok(format)
+}

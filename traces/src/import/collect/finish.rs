@@ -1,0 +1,208 @@
+//! The end of an import: what was collected becomes a trace, or an error with the flag to give.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::{Collector, Precision, new_sequence};
+use crate::check;
+use crate::column::Column;
+use crate::error::{Error, Result};
+use crate::import::layers::Layers;
+use crate::parts::{EmbeddingData, Parts, PredictionData, WeightData};
+use crate::shape::{LayerShape, Shape};
+use crate::spool::Spool;
+use crate::trace::Trace;
+
+/// Tokens below which a layer of top-1 that holds expert 0 alone may be a coincidence.
+const FEW: u64 = 32;
+
+impl Collector<'_> {
+    /// Checks everything and makes the trace. `path` is the first input, for names and errors.
+    pub(in crate::import) fn finish(
+        mut self,
+        importer: &str,
+        path: &Path,
+    ) -> Result<(Trace, Vec<String>)> {
+        self.end_sequence();
+        let refuse = |place: &str, problem: String| Err(Error::import(path, place, problem));
+        let Some(layers) = self.layers.take().filter(|_| self.rows > 0) else {
+            return refuse("ids", "no tokens; a trace needs at least one".to_owned());
+        };
+        self.refuse_zeros(path, &layers)?;
+        let (experts, experts_from) = self.experts(path)?;
+        let bytes_of = |number: u32| {
+            let stated = self.stated_bytes.iter().find(|(layer, _)| *layer == number);
+            self.options.expert_bytes.or(stated.map(|(_, bytes)| *bytes)).unwrap_or(0)
+        };
+        let shape = layers.kept.iter().map(|&(number, top_k)| LayerShape {
+            number,
+            experts,
+            top_k,
+            expert_bytes: bytes_of(number),
+        });
+        let shape = Shape::new(shape.collect())?;
+        let tokens = self.rows as usize;
+        if let Some(phase) = self.options.phase {
+            self.phases = self.phases.another();
+            self.phases.repeat(phase as u8, tokens)?;
+        }
+        let steps = self.partial("steps", |all| &mut all.steps)?;
+        let token_ids = self.partial("token_ids", |all| &mut all.token_ids)?;
+        let weights = self.finish_weights(&shape)?;
+        let predictions = self.finish_predictions(&layers, &shape)?;
+        let embeddings = self.embeddings.take().and_then(|(dim, prompt_in, prompt_out)| {
+            let all = Some(prompt_in.len()) == dim.checked_mul(self.sequences.len());
+            if !all {
+                self.note("embeddings are left out: not every sequence has one of that dimension");
+            }
+            let (prompt_in, prompt_out) = (Column::Owned(prompt_in), Column::Owned(prompt_out));
+            all.then_some(EmbeddingData { dim, prompt_in, prompt_out })
+        });
+        if self.sequences.is_empty() {
+            self.sequences.push(new_sequence(0, 0..tokens));
+        }
+        let own = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = self.options.name.clone().or(self.stated_name.take()).or_else(own);
+        let narrow = check::ids_are_narrow(shape.max_experts());
+        let notes = self.notes;
+        let trace = Trace::from_parts(Parts {
+            name: name.unwrap_or_default(),
+            provenance: provenance(importer, self.sources, experts_from, self.facts, &notes),
+            sequences: self.sequences,
+            ids: self.ids.into_column(narrow)?,
+            positions: self.positions.into_column()?,
+            phases: self.phases.into_column()?,
+            steps,
+            token_ids,
+            weights,
+            predictions,
+            embeddings,
+            shape,
+        })?;
+        Ok((trace, notes))
+    }
+
+    fn refuse_zeros(&self, path: &Path, layers: &Layers) -> Result<()> {
+        if self.zeros_are_meant {
+            return Ok(());
+        }
+        let suspicious =
+            |&&(_, start, end): &&(u32, usize, usize)| end - start > 1 || self.rows >= FEW;
+        let numbers: Vec<String> =
+            self.zeros.iter().filter(suspicious).map(|zeros| zeros.0.to_string()).collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let (list, all, tokens) = (numbers.join(","), layers.file.len(), self.rows);
+        let say = if numbers.len() == 1 { "layer" } else { "layers" };
+        Err(Error::import(
+            path,
+            format!("{say} {list}"),
+            format!(
+                "nothing but zeros in all {tokens} tokens (of {all} layers): engines write them \
+                 where a layer has no router. Give --dense-layers {list}, or --config with the \
+                 model's config.json; --dense-layers none if expert 0 is meant"
+            ),
+        ))
+    }
+
+    /// The number of experts and where it is from.
+    fn experts(&self, path: &Path) -> Result<(u32, &'static str)> {
+        let highest = u32::from(self.ids.highest());
+        let configured = self.config.as_ref().and_then(|config| config.experts);
+        let (experts, from, who) = match (self.options.experts, configured, self.stated_experts) {
+            (Some(experts), _, _) => (experts, "option", "--experts says"),
+            (None, Some(experts), _) => (experts, "config", "--config says"),
+            (None, None, Some(experts)) => (experts, "file", "the file says"),
+            (None, None, None) => return Ok((highest + 1, "inferred: highest id + 1")),
+        };
+        if highest >= experts {
+            let needed = highest + 1;
+            let problem = format!(
+                "expert id {highest} is used, {who} {experts} experts: give --experts {needed} or \
+                 more"
+            );
+            return Err(Error::import(path, "ids", problem));
+        }
+        Ok((experts, from))
+    }
+
+    /// A column that some inputs may have lacked; it is kept only if all rows have it.
+    fn partial(
+        &mut self,
+        name: &str,
+        column: fn(&mut Self) -> &mut Spool,
+    ) -> Result<Option<Column<u32>>> {
+        let spool = column(self);
+        let empty = spool.another();
+        let spool = std::mem::replace(spool, empty);
+        if spool.len() == 0 {
+            return Ok(None);
+        }
+        if spool.len() != 4 * self.rows {
+            self.note(format!("{name} are left out: not all tokens have them"));
+            return Ok(None);
+        }
+        spool.into_column().map(Some)
+    }
+
+    fn finish_weights(&mut self, shape: &Shape) -> Result<Option<WeightData>> {
+        let Some((precision, spool)) = self.weights.take() else { return Ok(None) };
+        let size = match precision {
+            Precision::U8 => 1,
+            Precision::F16 | Precision::Bf16 => 2,
+            Precision::F32 => 4,
+        };
+        if spool.len() != self.rows * shape.row_len() as u64 * size {
+            self.no_weights("not all tokens have them");
+        }
+        if let Some(reason) = self.no_weights.take() {
+            self.note(format!("weights are left out: {reason}"));
+            return Ok(None);
+        }
+        Ok(Some(match precision {
+            Precision::U8 => WeightData::U8(spool.into_column()?),
+            Precision::F16 => WeightData::F16(spool.into_column()?),
+            Precision::Bf16 => WeightData::Bf16(spool.into_column()?),
+            Precision::F32 => WeightData::F32(spool.into_column()?),
+        }))
+    }
+
+    fn finish_predictions(
+        &mut self,
+        layers: &Layers,
+        shape: &Shape,
+    ) -> Result<Option<PredictionData>> {
+        let Some(predictions) = self.predictions.take() else { return Ok(None) };
+        if !layers.whole() || !predictions.cover(self.rows, shape.layers().len()) {
+            self.note(
+                "predictions are left out: layers were left out, or not all tokens have them",
+            );
+            return Ok(None);
+        }
+        predictions.into_data(check::predictions_are_narrow(shape.max_experts())).map(Some)
+    }
+}
+
+/// How the trace was made, as JSON.
+fn provenance(
+    importer: &str,
+    mut sources: Vec<Value>,
+    experts_from: &str,
+    facts: Map<String, Value>,
+    notes: &[String],
+) -> String {
+    let mut made = Map::new();
+    made.insert("importer".to_owned(), json!(importer));
+    match sources.len() {
+        1 => made.insert("source".to_owned(), sources.swap_remove(0)),
+        _ => made.insert("sources".to_owned(), Value::Array(sources)),
+    };
+    made.insert("experts_from".to_owned(), json!(experts_from));
+    made.extend(facts);
+    if !notes.is_empty() {
+        made.insert("notes".to_owned(), json!(notes));
+    }
+    Value::Object(made).to_string()
+}

@@ -1,0 +1,57 @@
+//! MoE-Infinity's activation matrices: one `.npy` of f64 counts `[sequence, layer, expert]`.
+
+use super::{Counts, HistogramFormat, HistogramInfo, experts_fit, whole};
+use crate::error::Result;
+use crate::import::array::{Array, Dtype, Place};
+use crate::import::input::Input;
+
+pub(super) const INFO: HistogramInfo = HistogramInfo {
+    name: "moe-infinity",
+    description: "MoE-Infinity's activation matrices: f64 counts [sequence, layer, expert]",
+    format: HistogramFormat::MoeInfinity,
+    reader: read,
+};
+
+fn read(inputs: &[Input<'_>]) -> Result<Counts> {
+    let mut sums: Vec<Vec<u64>> = Vec::new();
+    for input in inputs {
+        let place = Place { path: input.path(), name: "counts" };
+        let stream = input.stream()?;
+        let length = stream.len();
+        let mut array = Array::open(stream, length, place)?;
+        let extent = match (&array.shape[..], array.dtype) {
+            // Without a sequence there would be sums as large as the header pleases.
+            (&[1..=usize::MAX, layers @ 1..=65_536, experts], Dtype::F64) => (layers, experts),
+            (shape, dtype) => {
+                let found = format!("{shape:?} of {}", dtype.name());
+                let expected = "expected [sequences, layers, experts] of f64, none 0";
+                return Err(place.error(format!("{expected}, found {found}")));
+            }
+        };
+        let (layers, experts) = extent;
+        let row = layers.checked_mul(experts).filter(|&row| row <= 1 << 24);
+        let Some(row) = row.filter(|&row| row > 0 && experts_fit(experts)) else {
+            return Err(place.error(format!("{layers} layers of {experts} experts")));
+        };
+        if sums.is_empty() {
+            sums = vec![vec![0; experts]; layers];
+        }
+        if sums.len() != layers || sums[0].len() != experts {
+            let (l, e) = (sums.len(), sums[0].len());
+            let problem = format!("{layers} layers of {experts} experts, {l} of {e} before it");
+            return Err(place.error(problem));
+        }
+        let mut at = 0;
+        array.blocks::<f64>(place, 1, |block| {
+            for &count in block {
+                let count = whole(count)
+                    .ok_or_else(|| place.error(format!("entry {at} is {count}, no whole count")))?;
+                let cell = &mut sums[at % row / experts][at % experts];
+                *cell = cell.saturating_add(count);
+                at += 1;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(Counts::of_hidden(sums))
+}

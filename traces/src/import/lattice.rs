@@ -1,0 +1,48 @@
+//! lattice-inference's routing trace: `{"layer_idx", "token_idx", "selected_ids", "gate_weights"}`
+//! a line, one for each token and layer. Tokens are taken as decode tokens: the phase is not
+//! recorded.
+
+use serde::Deserialize;
+
+use super::collect::Collector;
+use super::input::Input;
+use super::lines::{Rows, at_line, each_line};
+use super::llama_csv::Grid;
+use super::{Format, FormatInfo, Importer};
+use crate::error::Result;
+use crate::trace::Phase;
+
+pub(super) const INFO: FormatInfo = FormatInfo {
+    name: "lattice",
+    description: "lattice-inference: a line {\"layer_idx\",\"token_idx\",\"selected_ids\",\
+                  \"gate_weights\"} for each token and layer",
+    columns: &["ids", "positions", "phases", "weights"],
+    extensions: &["jsonl"],
+    format: Format::Lattice,
+    importer: Importer::Each(import),
+};
+
+#[derive(Deserialize)]
+struct Cell {
+    layer_idx: u32,
+    token_idx: i64,
+    selected_ids: Vec<u16>,
+    #[serde(default)]
+    gate_weights: Vec<f32>,
+}
+
+fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
+    let mut rows = Rows::new(input, into);
+    let mut grid = Grid::default();
+    let source = each_line(input, |line, text| {
+        let cell: Cell =
+            serde_json::from_slice(text).map_err(|e| at_line(input, line, e.to_string()))?;
+        let (token, layer) = (cell.token_idx, cell.layer_idx);
+        let (ids, weights) = (&cell.selected_ids, &cell.gate_weights);
+        grid.add(input, line, &mut rows, Phase::Decode, token, layer, ids, weights)
+    })?;
+    grid.finish(input, &mut rows)?;
+    into.read(source);
+    into.note("the phase is not recorded: all tokens are taken as decode tokens");
+    Ok(())
+}
