@@ -1,6 +1,7 @@
 //! The flags and their help.
 
 mod experiment;
+mod plan;
 mod serving;
 mod timing;
 mod traces;
@@ -15,6 +16,7 @@ use crate::output::OutputArgs;
 use crate::parse;
 
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
+pub use plan::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
 pub use timing::{FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, VerifyLiveArgs};
 pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
@@ -48,6 +50,10 @@ pub enum Command {
     /// Run an experiment: many ways to run the cache, intervals, a verdict
     #[command(subcommand)]
     Experiment(ExperimentCommand),
+    /// Plan a model on a machine: does it fit, how to split its memory, how fast
+    Plan(Box<PlanArgs>),
+    /// Check what each rank of a cluster must have free; exit code 1 where it does not fit
+    Preflight(Box<PreflightArgs>),
     /// Check predicted times against live runs; exit code 1 where they are off
     VerifyLive(VerifyLiveArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use hotset::conform::LogError;
 use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::experiments::ExperimentError;
+use hotset::planning::PlanError;
 use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
 use hotset::reports::RenderError;
 use hotset::sim::{LiveError, SimError};
@@ -33,6 +34,9 @@ pub enum Fault {
     /// An experiment that cannot be run.
     #[error("{}", experiment(.0))]
     Experiment(#[from] ExperimentError),
+    /// A plan that cannot be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A policy's name or parameters.
     #[error("{}", policy(.0))]
     Policy(#[from] PolicyError),

@@ -3,7 +3,7 @@
 //! The library is a facade. [`policies`] is what an engine links: [`policies::ExpertCache`] and
 //! the policies behind it. [`traces`] reads and writes recorded routing, [`cost_models`] knows
 //! links and formats, [`sim`] replays, [`experiments`] compares ways to
-//! predict and to evict, [`reports`] renders; [`conform`] compares an engine's own
+//! predict and to evict, [`planning`] fits models to machines, [`reports`] renders; [`conform`] compares an engine's own
 //! decisions with a policy's.
 
 pub mod conform;
@@ -11,6 +11,7 @@ pub mod scenario;
 
 pub use hotset_cost_models as cost_models;
 pub use hotset_experiments as experiments;
+pub use hotset_planning as planning;
 pub use hotset_policies as policies;
 pub use hotset_reports as reports;
 pub use hotset_sim as sim;

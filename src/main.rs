@@ -30,6 +30,8 @@ fn run(cli: Cli) -> Result<Verdict, Fault> {
         Command::Sweep(args) => commands::sweep::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
         Command::Experiment(command) => commands::experiment::run(&command),
+        Command::Plan(args) => commands::plan::run(&args),
+        Command::Preflight(args) => commands::plan::preflight(&args),
         Command::VerifyLive(args) => commands::verify_live::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Trace(TraceCommand::Import(args)) => commands::trace::import(&args),

@@ -1,8 +1,10 @@
 //! Raw flags to validated settings.
 
 use hotset::cost_models::{
-    ExpertShape, Link, MachineProfile, WeightFormat, find_link, find_machine,
+    ExpertShape, Hardware, Link, MachineProfile, WeightFormat, find_hardware, find_link,
+    find_machine,
 };
+use hotset::planning::Checkpoint;
 use hotset::policies::{AdmissionSpec, PolicySpec};
 use hotset::sim::Capacity;
 
@@ -207,6 +209,54 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A size in GiB, MiB, GB or bytes: `307.49GiB`, `433GB`.
+pub fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 4] =
+        [("GiB", (1u64 << 30) as f64), ("MiB", (1u64 << 20) as f64), ("GB", 1e9), ("MB", 1e6)];
+    let text = text.trim();
+    let bytes = UNITS.iter().find_map(|(unit, bytes)| {
+        let number = text.strip_suffix(unit)?;
+        Some(number.trim().parse::<f64>().ok()? * bytes)
+    });
+    let bytes = bytes.or_else(|| text.parse::<u64>().ok().map(|bytes| bytes as f64));
+    match bytes.map(f64::round) {
+        Some(bytes) if (0.0..=(1u64 << 53) as f64).contains(&bytes) => Ok(bytes as u64),
+        _ => Err(format!("'{text}' is not a size: give 24GiB, 512MiB, 433GB or bytes")),
+    }
+}
+
+/// A checkpoint's size, and of it the experts': `433GB`, `433GB:419GB`.
+pub fn checkpoint(text: &str) -> Result<Checkpoint, String> {
+    let (total, experts) = match text.split_once(':') {
+        Some((total, experts)) => (size(total)?, Some(size(experts)?)),
+        None => (size(text)?, None),
+    };
+    Ok(Checkpoint { total, experts })
+}
+
+/// A measured step: milliseconds of one token and of each further one, `28.67:5.95`.
+pub fn measured_step(text: &str) -> Result<(f64, f64), String> {
+    let wrong = || format!("'{text}' is not MS:MS, as in 28.67:5.95");
+    let (first, more) = text.split_once(':').ok_or_else(wrong)?;
+    Ok((milliseconds(first).map_err(|_| wrong())?, milliseconds(more).map_err(|_| wrong())?))
+}
+
+/// A machine to plan for: a built-in name, several of one, or a file.
+pub fn hardware(text: &str) -> Result<Hardware, Fault> {
+    match text.ends_with(".toml") {
+        true => Ok(Hardware::from_toml_path(text)?),
+        false => Ok(find_hardware(text)?),
+    }
+}
+
+/// One link by name, or a link's profile.
+pub fn link(text: &str) -> Result<Link, Fault> {
+    match text.ends_with(".toml") {
+        true => Ok(Link::from_toml_path(text)?),
+        false => Ok(find_link(text)?),
+    }
+}
+
 /// An expert's bytes: `13221888`, `12.6MiB`, or dimensions with a format,
 /// `2048x512x3:nvfp4` (in/out width x inner width x matrices).
 pub fn expert_size(text: &str) -> Result<u64, String> {
@@ -280,6 +330,21 @@ mod tests {
         ] {
             assert!(expert_size(wrong).unwrap_err().contains("nvfp4"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn sizes_with_units() {
+        assert_eq!(size("24GiB"), Ok(24 << 30));
+        assert_eq!(size("433GB"), Ok(433_000_000_000));
+        assert_eq!(size("1.5 MiB"), Ok(3 << 19));
+        assert_eq!(size("17"), Ok(17));
+        for wrong in ["", "-1GiB", "nanGB", "1e30GiB", "24 gigs"] {
+            assert!(size(wrong).unwrap_err().contains("24GiB"), "{wrong}");
+        }
+        let both = Checkpoint { total: 433_000_000_000, experts: Some(419_000_000_000) };
+        assert_eq!(checkpoint("433GB:419GB"), Ok(both));
+        assert_eq!(measured_step("28.67:5.95"), Ok((28.67, 5.95)));
+        assert!(measured_step("28.67").unwrap_err().contains("28.67:5.95"));
     }
 
     #[test]

@@ -264,7 +264,7 @@ fn left_out(left_out: &[LeftOut]) -> Option<Sheet> {
 }
 
 /// Lines of at most `width` characters, broken at spaces.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {

@@ -8,10 +8,12 @@ mod csv_export;
 mod experiment;
 mod live;
 mod markdown;
+mod plan;
 mod replay;
 mod sheet;
 mod sweep;
 mod terminal;
+mod what_if;
 
 use serde::Serialize;
 use thiserror::Error;
@@ -19,9 +21,11 @@ use thiserror::Error;
 pub use compare::comparison;
 pub use experiment::{prefetch, semantic};
 pub use live::live;
+pub use plan::{plan, preflight};
 pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};
 pub use sweep::sweep;
+pub use what_if::what_if;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

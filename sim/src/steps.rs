@@ -64,8 +64,10 @@ impl Steps {
         Self { order: Some(order), bounds }
     }
 
-    /// Steps of the rows in `order`, each from one bound to the next.
-    pub(crate) fn from_order(order: Vec<u32>, bounds: Vec<u32>) -> Self {
+    /// Steps of the rows in `order`, each from one bound to the next: `bounds` ascends from 0 to the
+    /// length of `order`, and all rows of a step have one phase.
+    #[must_use]
+    pub fn from_order(order: Vec<u32>, bounds: Vec<u32>) -> Self {
         Self { order: Some(order), bounds }
     }
 

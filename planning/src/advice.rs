@@ -1,0 +1,100 @@
+//! What a reader of a plan must know: assumptions, and what would go wrong.
+
+use crate::Request;
+use crate::plan::gib;
+use crate::routing::{Routing, RoutingSummary};
+use crate::speed::Speed;
+use crate::verdict::{Fit, Verdict};
+use crate::weights::RankWeights;
+
+pub(crate) fn notes(request: &Request, weights: &RankWeights) -> Vec<String> {
+    let mut notes = request.model.notes.clone();
+    if weights.bytes.slots_differ() {
+        notes.push("slots differ between layers: one pool takes the largest".to_owned());
+    }
+    if let Some(most) = request.model.max_context.filter(|most| *most < request.context) {
+        notes.push(format!("the model was made for {most} tokens of context"));
+    }
+    if request.parallel.expert > 1 {
+        notes.push("experts are taken as needed evenly by all accelerators".to_owned());
+    }
+    notes
+}
+
+/// LRU hits so little that it is worth saying why, and what would help.
+const HITS_LITTLE: f64 = 0.9;
+
+pub(crate) fn thrashing(
+    request: &Request,
+    routing: &Routing<'_>,
+    fit: &Fit,
+    speed: &Speed,
+) -> Option<String> {
+    let need = speed.need;
+    if need.misses < HITS_LITTLE * need.distinct {
+        return None;
+    }
+    let kind = (request.users, 1 + request.speculation.drafts);
+    let pinned = routing.pinned(kind, fit.share())? / f64::from(request.parallel.expert.max(1));
+    let layers = request.model.moe_layers().count() as f64;
+    Some(format!(
+        "LRU hits {:.0}%: a step needs {:.0} experts and there are {} slots, so each leaves before it \
+         is asked for again; with the most used ones pinned {pinned:.1} a layer would be copied \
+         instead of {:.1}",
+        (1.0 - need.misses / need.distinct) * 100.0,
+        need.distinct * layers,
+        fit.slots,
+        need.misses
+    ))
+}
+
+pub(crate) fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let machine = &request.machine;
+    if machine.unified {
+        let used = fit.used_bytes().saturating_add(fit.host_used_bytes());
+        if fit.verdict.in_memory()
+            && used.saturating_add(fit.page_cache_bytes) > machine.memory.value
+        {
+            warnings.push(format!(
+                "loading may fill the page cache with {:.1} GiB beside {:.1} GiB in use, more than \
+                 the {:.1} GiB there are: load past it (--load direct), or drop it while loading",
+                gib(fit.page_cache_bytes),
+                gib(used),
+                gib(machine.memory.value)
+            ));
+        }
+        if request.bank.is_some() {
+            warnings.push(
+                "one memory holds the experts twice: in the bank and in slots (without --bank \
+                 they are there once)"
+                    .to_owned(),
+            );
+        }
+        if used as f64 > 0.9 * machine.memory.value as f64 && fit.verdict.in_memory() {
+            warnings.push(
+                "over nine tenths of the pool in use: at 94% an engine on a DGX Spark was 17% \
+                 slower (DGX Spark article)"
+                    .to_owned(),
+            );
+        }
+    }
+    if fit.verdict != Verdict::Resident && matches!(routing.summary(), RoutingSummary::Uniform) {
+        warnings.push(
+            "no trace: misses are those of uniform routing, more than any model's; give --trace"
+                .to_owned(),
+        );
+    }
+    let out_of = fit.short_bytes > 0
+        && fit.needed_for_all_bytes > fit.budget.bytes
+        && fit.needed_for_all_bytes <= machine.memory.value
+        && request.room.free.is_none();
+    if out_of {
+        warnings.push(format!(
+            "all experts would fit if the whole memory were usable: {:.1} of {:.1} GiB",
+            gib(fit.needed_for_all_bytes),
+            gib(machine.memory.value)
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,236 @@
+//! Axes of a what-if: a setting, the values that it takes, and a request with one of them.
+
+use hotset_cost_models::model::KvFormat;
+use hotset_cost_models::{Hardware, Model, WeightFormat, find_hardware, find_link};
+use serde::Serialize;
+
+use crate::{PlanError, Request};
+
+/// A setting and the values that it takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The setting.
+    pub knob: Knob,
+    /// Its values as given, in order.
+    pub values: Vec<String>,
+}
+
+/// What can be varied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Knob {
+    /// Memory of an accelerator, in GiB.
+    GpuMemory,
+    /// Memory of a host, in GiB.
+    HostMemory,
+    /// The link, by name.
+    Link,
+    /// Format of the experts.
+    Format,
+    /// Format of keys and values.
+    Kv,
+    /// Tokens of context.
+    Context,
+    /// Sequences at once.
+    Users,
+    /// Tokens drafted a step.
+    Speculate,
+    /// Tensor-parallel accelerators.
+    Tp,
+    /// Expert-parallel accelerators.
+    Ep,
+    /// The machine, by name.
+    Machine,
+    /// The model, by name or file.
+    Model,
+}
+
+const KNOBS: [(&str, Knob); 12] = [
+    ("gpu-memory", Knob::GpuMemory),
+    ("host-memory", Knob::HostMemory),
+    ("link", Knob::Link),
+    ("format", Knob::Format),
+    ("kv", Knob::Kv),
+    ("context", Knob::Context),
+    ("users", Knob::Users),
+    ("speculate", Knob::Speculate),
+    ("tp", Knob::Tp),
+    ("ep", Knob::Ep),
+    ("machine", Knob::Machine),
+    ("model", Knob::Model),
+];
+
+impl Knob {
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        KNOBS.iter().find(|known| known.1 == self).map_or("", |known| known.0)
+    }
+
+    fn is_whole(self) -> bool {
+        matches!(self, Self::Context | Self::Users | Self::Speculate | Self::Tp | Self::Ep)
+    }
+}
+
+/// The most points of a what-if, over all axes together.
+pub const MOST_POINTS: usize = 10_000;
+
+impl std::str::FromStr for Axis {
+    type Err = PlanError;
+
+    /// `gpu-memory=24,32,48`, `users=1..32`, `context=8192..65536:8192`.
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let wrong = |why: String| PlanError::Vary { text: text.to_owned(), why };
+        let known = || KNOBS.map(|known| known.0).join(", ");
+        let Some((name, list)) = text.split_once('=') else {
+            return Err(wrong(format!("is not NAME=VALUE,VALUE; names: {}", known())));
+        };
+        let Some(&(_, knob)) = KNOBS.iter().find(|known| known.0 == name.trim()) else {
+            return Err(wrong(format!("'{name}' cannot be varied; names: {}", known())));
+        };
+        let mut values = Vec::new();
+        for piece in list.split(',').map(str::trim) {
+            if piece.is_empty() {
+                return Err(wrong("has an empty value".to_owned()));
+            }
+            match piece.split_once("..") {
+                Some((first, rest)) if knob.is_whole() => {
+                    let numbers = range(first, rest).ok_or_else(|| {
+                        wrong(format!(
+                            "'{piece}' is not a range FIRST..LAST or FIRST..LAST:STEP of at most \
+                             {MOST_POINTS} whole numbers"
+                        ))
+                    })?;
+                    values.extend(numbers.map(|number| number.to_string()));
+                }
+                _ => values.push(piece.to_owned()),
+            }
+        }
+        Ok(Self { knob, values })
+    }
+}
+
+fn range(first: &str, rest: &str) -> Option<impl Iterator<Item = u64> + use<>> {
+    let (last, step) = rest.split_once(':').unwrap_or((rest, "1"));
+    let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+    let step: usize = step.parse().ok().filter(|step| *step > 0)?;
+    let count = last.checked_sub(first)? / step as u64;
+    (count < MOST_POINTS as u64).then(|| (first..=last).step_by(step))
+}
+
+/// Refuses axes that vary the same, or make too many points.
+pub(crate) fn check(axes: &[Axis]) -> Result<(), PlanError> {
+    let wrong = |axis: &Axis, why: &str| PlanError::Vary {
+        text: format!("{}={}", axis.knob.name(), axis.values.join(",")),
+        why: why.to_owned(),
+    };
+    let mut points = 1usize;
+    for (index, axis) in axes.iter().enumerate() {
+        if axes[..index].iter().any(|before| before.knob == axis.knob) {
+            return Err(wrong(axis, "varies what another --vary varies"));
+        }
+        points = points.saturating_mul(axis.values.len());
+        if points > MOST_POINTS {
+            return Err(wrong(axis, &format!("makes more than {MOST_POINTS} points")));
+        }
+    }
+    Ok(())
+}
+
+/// The request with one setting changed.
+pub(crate) fn applied(request: &Request, knob: Knob, value: &str) -> Result<Request, PlanError> {
+    let wrong = |why: String| PlanError::Vary { text: format!("{}={value}", knob.name()), why };
+    let whole = || -> Result<u32, PlanError> {
+        value.parse().map_err(|_| wrong(format!("'{value}' is not a whole number")))
+    };
+    let mut new = request.clone();
+    match knob {
+        Knob::GpuMemory | Knob::HostMemory => {
+            let gib: f64 = value.trim_end_matches("GiB").trim().parse().unwrap_or(0.0);
+            if !(gib > 0.0 && gib <= f64::from(1 << 20)) {
+                return Err(wrong(format!("'{value}' is not a number of GiB")));
+            }
+            let bytes = (gib * (1u64 << 30) as f64) as u64;
+            let both = new.machine.unified;
+            if knob == Knob::GpuMemory || both {
+                new.machine.memory.value = bytes;
+            }
+            if knob == Knob::HostMemory || both {
+                new.machine.host_memory.value = bytes;
+            }
+        }
+        Knob::Link => {
+            new.link = Some(find_link(value).map_err(|error| wrong(error.to_string()))?);
+        }
+        Knob::Format => {
+            let format: WeightFormat = value.parse().map_err(|error| wrong(format!("{error}")))?;
+            new.format = Some(format);
+        }
+        Knob::Kv => {
+            let known = KvFormat::from_name(value);
+            new.kv = known.ok_or_else(|| {
+                wrong("formats of keys and values: bf16, fp8, q8_0, q4_0".to_owned())
+            })?;
+        }
+        Knob::Context => {
+            new.context =
+                value.parse().map_err(|_| wrong(format!("'{value}' is not a whole number")))?;
+        }
+        Knob::Users => new.users = whole()?,
+        Knob::Speculate => new.speculation.drafts = whole()?,
+        Knob::Tp => {
+            new.parallel.tensor = whole()?;
+            new.machine = enough(&new);
+        }
+        Knob::Ep => {
+            new.parallel.expert = whole()?;
+            new.machine = enough(&new);
+        }
+        Knob::Machine => {
+            let whole = new.parallel.tensor == new.machine.accelerators;
+            new.machine = find_hardware(value).map_err(|error| wrong(error.to_string()))?;
+            if whole {
+                new.parallel.tensor = new.machine.accelerators;
+            }
+        }
+        Knob::Model => new.model = Model::open(value)?,
+    }
+    Ok(new)
+}
+
+/// The machine with as many accelerators as the ranks need.
+fn enough(request: &Request) -> Hardware {
+    let machine = &request.machine;
+    if request.ranks() <= machine.accelerators {
+        return machine.clone();
+    }
+    let mut more = machine.with_accelerators(request.ranks());
+    more.name.clone_from(&machine.name);
+    more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_as_people_write_them() {
+        let axis: Axis = "users=1..4,8".parse().unwrap();
+        assert_eq!((axis.knob, axis.values.join(" ")), (Knob::Users, "1 2 3 4 8".to_owned()));
+        let axis: Axis = "context=8192..32768:8192".parse().unwrap();
+        assert_eq!(axis.values.len(), 4);
+        let axis: Axis = "gpu-memory=24,32.5".parse().unwrap();
+        assert_eq!(axis.values, ["24", "32.5"]);
+        for (text, why) in [
+            ("users", "is not NAME=VALUE"),
+            ("batch=1", "cannot be varied; names: gpu-memory"),
+            ("users=4..1", "is not a range"),
+            ("users=1..9:0", "is not a range"),
+            ("users=0..1000000000000", "is not a range"),
+            ("users=1,,2", "empty value"),
+        ] {
+            let error = text.parse::<Axis>().unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

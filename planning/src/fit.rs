@@ -1,0 +1,223 @@
+//! Does it fit: slots out of what the lines leave, the host's side, and the verdict.
+//!
+//! On a unified machine there is one pool: what the host holds comes off the same bytes, and a bank
+//! there is a second copy.
+
+use hotset_cost_models::hardware::Basis;
+
+use crate::memory::{self, Line};
+use crate::request::Bank;
+use crate::verdict::{Binding, Fit, Verdict};
+use crate::weights::{RankWeights, weights};
+use crate::{PlanError, Request};
+
+/// Fits `request` as it is.
+///
+/// # Errors
+/// [`PlanError`]: settings that cannot be, formats that nobody gave.
+pub fn fit(request: &Request) -> Result<Fit, PlanError> {
+    request.check()?;
+    let weights = weights(request)?;
+    Ok(Fitting::new(request, &weights).fit(request.users, request.context, None))
+}
+
+/// A request with its weights, to be fitted for several numbers of users and tokens.
+pub(crate) struct Fitting<'a> {
+    request: &'a Request,
+    pub weights: &'a RankWeights,
+    budget: Line,
+    host_budget: Line,
+    experts: u64,
+    all_slots_bytes: u64,
+    slot: u64,
+    least: u64,
+    /// Routed experts of one host as stored.
+    bank: u64,
+    /// Everything of one host as stored.
+    whole: u64,
+}
+
+impl<'a> Fitting<'a> {
+    pub fn new(request: &'a Request, weights: &'a RankWeights) -> Self {
+        let bytes = &weights.bytes;
+        let largest = bytes.experts.iter().map(|layer| u64::from(layer.count)).max().unwrap_or(0);
+        let layers = if request.room.overlap { 2 } else { 1 };
+        let all = |layer: &hotset_cost_models::model::LayerExperts| {
+            u64::from(layer.count).saturating_mul(layer.slot)
+        };
+        let ranks = u64::from(request.ranks_per_host());
+        Self {
+            request,
+            weights,
+            budget: budget(request),
+            host_budget: host_budget(request),
+            experts: bytes.expert_count(),
+            all_slots_bytes: bytes.experts.iter().map(all).fold(0, u64::saturating_add),
+            slot: bytes.largest_slot().max(1),
+            least: largest.saturating_mul(layers).min(bytes.expert_count()),
+            bank: bytes.routed().saturating_mul(ranks),
+            whole: bytes.total().saturating_mul(ranks),
+        }
+    }
+
+    /// With `users` sequences of `context` tokens; at most `most` slots.
+    pub fn fit(&self, users: u32, context: u64, most: Option<u64>) -> Fit {
+        let accelerator = memory::accelerator(self.request, self.weights, users, context);
+        let fixed = memory::sum(&accelerator);
+        let unified = self.request.machine.unified;
+        let bank = self.request.bank;
+        let transient = memory::loading(self.request, self.whole);
+        // On a unified machine what the host holds comes off the accelerator's pool.
+        let in_pool = if unified && bank.is_some() { self.bank } else { 0 };
+        let limit = self.budget.bytes;
+        let needed = fixed.saturating_add(self.all_slots_bytes).saturating_add(in_pool);
+        let mut fit = Fit {
+            verdict: Verdict::Resident,
+            binding: Binding::Nothing,
+            short_bytes: 0,
+            budget: self.budget.clone(),
+            accelerator,
+            slots: self.experts,
+            experts: self.experts,
+            least_slots: self.least,
+            slot_bytes: self.slot,
+            slots_bytes: self.all_slots_bytes,
+            left_bytes: limit.saturating_sub(needed),
+            host_budget: self.host_budget.clone(),
+            host: Vec::new(),
+            load_transient_bytes: transient.0,
+            page_cache_bytes: transient.1,
+            on_disk_bytes: 0,
+            needed_for_all_bytes: needed,
+        };
+        if needed <= limit && bank.is_none() && most.is_none_or(|most| most >= self.experts) {
+            self.load(&mut fit);
+            return fit;
+        }
+        let memory = if unified { Binding::UnifiedMemory } else { Binding::AcceleratorMemory };
+        let floor = self.least.saturating_mul(self.slot);
+        let taken = fixed.saturating_add(in_pool);
+        let Some(free) = limit.checked_sub(taken.saturating_add(floor)) else {
+            fit.verdict = Verdict::DoesNotFit;
+            fit.binding = memory;
+            fit.short_bytes = taken.saturating_add(floor) - limit;
+            (fit.slots, fit.slots_bytes, fit.left_bytes) = (0, 0, 0);
+            return fit;
+        };
+        let extra = free / self.slot;
+        let slots = self.least.saturating_add(extra).min(self.experts);
+        fit.slots = most.map_or(slots, |most| slots.min(most.max(self.least)));
+        let all = fit.slots == self.experts;
+        fit.slots_bytes =
+            if all { self.all_slots_bytes } else { fit.slots.saturating_mul(self.slot) };
+        fit.left_bytes = limit.saturating_sub(taken.saturating_add(fit.slots_bytes));
+        if !all {
+            fit.binding = memory;
+            fit.short_bytes = needed.saturating_sub(limit);
+        }
+        self.place(&mut fit);
+        fit
+    }
+
+    /// Where experts without a slot are.
+    fn place(&self, fit: &mut Fit) {
+        let ranks = u64::from(self.request.ranks_per_host());
+        let without = self.bank.saturating_sub(fit.slots_bytes.saturating_mul(ranks));
+        let all = fit.slots == self.experts;
+        if self.request.machine.unified {
+            match (self.request.bank, all) {
+                (Some(_), _) => {
+                    fit.verdict = if all { Verdict::Resident } else { Verdict::Cached };
+                    let source = "every expert, in the same memory as its slot's copy";
+                    fit.host.push(Line::new("expert bank", self.bank, Basis::Calculated, source));
+                }
+                (None, true) => {}
+                (None, false) => self.to_disk(fit, without),
+            }
+            return self.load(fit);
+        }
+        let (kept, source) = match self.request.bank {
+            Some(Bank::Inclusive) => (self.bank, "every expert, with a slot or without"),
+            Some(Bank::Exclusive) => (without, "experts without a slot"),
+            None if self.bank <= self.host_budget.bytes => {
+                (self.bank, "every expert, with a slot or without")
+            }
+            None => (without, "experts without a slot: all of them would not fit"),
+        };
+        if kept <= self.host_budget.bytes {
+            fit.verdict = if all { Verdict::Resident } else { Verdict::Cached };
+            fit.host.push(Line::new("expert bank", kept, Basis::Calculated, source));
+        } else {
+            let short = kept - self.host_budget.bytes;
+            let source = "as many as host memory holds";
+            let held = self.host_budget.bytes;
+            fit.host.push(Line::new("expert bank", held, Basis::Calculated, source));
+            fit.binding = Binding::HostMemory;
+            fit.short_bytes = short;
+            self.to_disk(fit, short);
+        }
+        self.load(fit);
+    }
+
+    fn to_disk(&self, fit: &mut Fit, bytes: u64) {
+        fit.on_disk_bytes = bytes;
+        let reads = self.request.disk && self.request.machine.disk_rate.is_some();
+        fit.verdict = if reads { Verdict::WithDisk } else { Verdict::DoesNotFit };
+    }
+
+    /// Loading needs room as well: beside what the host holds, on a unified machine beside all.
+    fn load(&self, fit: &mut Fit) {
+        if !fit.verdict.in_memory() {
+            return;
+        }
+        let (limit, beside) = if self.request.machine.unified {
+            (self.host_budget.bytes, fit.used_bytes().saturating_add(fit.host_used_bytes()))
+        } else {
+            // The bank itself is what is being loaded.
+            (self.host_budget.bytes, 0)
+        };
+        let needs = beside.saturating_add(fit.load_transient_bytes);
+        if needs > limit && fit.load_transient_bytes > 0 {
+            fit.verdict = Verdict::DoesNotFit;
+            fit.binding = Binding::LoadTransient;
+            fit.short_bytes = needs - limit;
+        }
+    }
+}
+
+/// What an accelerator may hold.
+fn budget(request: &Request) -> Line {
+    let machine = &request.machine;
+    if let Some(free) = request.room.free {
+        return Line::new("usable memory", free, Basis::Assumed, "--free");
+    }
+    let (share, basis, source) = match request.room.usable_share {
+        Some(share) => (share, Basis::Assumed, "--usable-share".to_owned()),
+        None => {
+            let share = &machine.usable_share;
+            (share.value, share.basis, share.source.clone())
+        }
+    };
+    // Below 2^53: the product is the same on every machine.
+    let bytes = (machine.memory.value as f64 * share).floor() as u64;
+    let whole = format!("{:.1}% of the memory: {source}", share * 100.0);
+    if machine.unified && host_budget(request).bytes < bytes {
+        let source = "the pool less what the system keeps";
+        return Line::new("usable memory", host_budget(request).bytes, basis, source);
+    }
+    Line::new("usable memory", bytes, basis, whole)
+}
+
+/// What a host may hold.
+fn host_budget(request: &Request) -> Line {
+    let machine = &request.machine;
+    let (reserved, basis, source) = match request.room.host_reserved {
+        Some(given) => (given, Basis::Assumed, "--host-reserved".to_owned()),
+        None => {
+            let reserved = &machine.host_reserved;
+            (reserved.value, reserved.basis, reserved.source.clone())
+        }
+    };
+    let bytes = machine.host_memory.value.saturating_sub(reserved);
+    Line::new("usable host memory", bytes, basis, format!("less what the system keeps: {source}"))
+}

@@ -1,0 +1,42 @@
+//! Planning: does a mixture of experts fit a machine, how is its memory best divided, how fast
+//! will it be.
+//!
+//! Models and machines come from `hotset-cost-models`, and how misses depend on slots from a router
+//! trace's own curve. A crate of its own beside the replay core: that compiles every policy and
+//! takes minutes to build, and nothing of it depends on plans.
+
+mod advice;
+mod axis;
+mod check;
+mod coefficient;
+mod error;
+mod fit;
+mod kernels;
+mod memory;
+mod plan;
+mod preflight;
+mod pricing;
+mod request;
+mod right_sized;
+mod routing;
+mod sources;
+mod speed;
+mod split;
+mod vary;
+mod verdict;
+mod weights;
+
+pub use axis::{Axis, Knob, MOST_POINTS};
+pub use coefficient::Coefficient;
+pub use error::PlanError;
+pub use fit::fit;
+pub use memory::Line;
+pub use plan::{Asked, Longest, MachineSummary, ModelSummary, PlanReport, plan};
+pub use preflight::{Preflight, preflight};
+pub use request::{Bank, Checkpoint, Load, Misses, Pace, Request, Room, Speculation};
+pub use right_sized::Alternative;
+pub use routing::{Need, Routing, RoutingSummary, StepKind, Unions};
+pub use speed::{Parts, Rate, Speed};
+pub use split::{Setting, Split};
+pub use vary::{Point, WhatIf, what_if};
+pub use verdict::{Binding, Fit, Verdict};

@@ -1,0 +1,281 @@
+//! A plan: how a model fits a machine, how its memory is best divided, how fast it is.
+
+use hotset_sim::SCHEMA;
+use serde::Serialize;
+
+use crate::advice::{notes, thrashing, warnings};
+use crate::coefficient::Coefficient;
+use crate::fit::Fitting;
+use crate::pricing::Pricing;
+use crate::right_sized::{Alternative, right_sized};
+use crate::routing::{Routing, RoutingSummary, Unions};
+use crate::speed::Speed;
+use crate::split::{Split, ladder, split};
+use crate::verdict::{Fit, Verdict};
+use crate::weights::{RankWeights, weights};
+use crate::{PlanError, Request};
+
+/// A plan in full.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanReport {
+    /// The schema of results.
+    pub schema: &'static str,
+    /// hotset's version.
+    pub hotset: &'static str,
+    /// The model.
+    pub model: ModelSummary,
+    /// The machine.
+    pub machine: MachineSummary,
+    /// What was asked.
+    pub asked: Asked,
+    /// How it fits.
+    pub fit: Fit,
+    /// The longest context with which it still fits as well as this, and at all.
+    pub longest: Longest,
+    /// How fast it is; absent where it does not fit.
+    pub speed: Option<Speed>,
+    /// What drafting must give to pay: tokens a step above which it is faster than none.
+    pub break_even_tokens: Option<f64>,
+    /// What dividing the memory otherwise gives.
+    pub split: Option<Split>,
+    /// What the routing rests on.
+    pub routing: RoutingSummary,
+    /// Distinct experts of a layer in one step, three ways; absent without a trace.
+    pub unions: Option<Unions>,
+    /// The numbers that the speed rests on.
+    pub coefficients: Vec<Coefficient>,
+    /// Models that fit whole on this machine, where this one does not.
+    pub right_sized: Vec<Alternative>,
+    /// What was assumed or left out about model and setting.
+    pub notes: Vec<String>,
+    /// What a reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// A model in results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelSummary {
+    /// Its name.
+    pub name: String,
+    /// Its architecture.
+    pub architecture: String,
+    /// Parameters.
+    pub parameters: u64,
+    /// Parameters of one token's way.
+    pub active_parameters: u64,
+    /// Layers, and those with experts.
+    pub layers: usize,
+    /// Layers with routed experts.
+    pub moe_layers: usize,
+    /// Experts of a layer.
+    pub experts: u32,
+    /// Of them, chosen for a token.
+    pub top_k: u32,
+    /// What mixes tokens, by kind of layer.
+    pub mixers: String,
+    /// Weights in bytes on one accelerator, draft layers left out.
+    pub weights_bytes: u64,
+    /// Of them, the routed experts.
+    pub routed_bytes: u64,
+    /// Bytes of the largest expert as stored.
+    pub expert_bytes: u64,
+    /// Where those come from.
+    pub weights_source: String,
+}
+
+/// A machine in results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MachineSummary {
+    /// Its name.
+    pub name: String,
+    /// One line for a person.
+    pub description: String,
+    /// Accelerators in use, and hosts that they stand in.
+    pub ranks: u32,
+    /// Of them, in one host.
+    pub ranks_per_host: u32,
+    /// Host and accelerator share one memory.
+    pub unified: bool,
+    /// Memory of one accelerator.
+    pub memory_bytes: u64,
+    /// Memory of one host.
+    pub host_memory_bytes: u64,
+    /// The link.
+    pub link: String,
+}
+
+/// What was asked, beside model and machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Asked {
+    /// Tokens that each sequence may hold.
+    pub context: u64,
+    /// Sequences at once.
+    pub users: u32,
+    /// Tokens drafted a step.
+    pub drafts: u32,
+    /// Format of keys and values.
+    pub kv: &'static str,
+    /// Bytes of one sequence's keys, values and states by the algorithm.
+    pub kv_bytes_algorithm: u64,
+    /// The same as the engine lays them out.
+    pub kv_bytes: u64,
+    /// Tensor-parallel accelerators.
+    pub tensor_parallel: u32,
+    /// Expert-parallel accelerators.
+    pub expert_parallel: u32,
+}
+
+/// How long contexts may grow, with the users asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Longest {
+    /// With which the verdict stays.
+    pub same_verdict: u64,
+    /// With which it fits at all.
+    pub any: u64,
+}
+
+/// Plans `request` with the routing given.
+///
+/// # Errors
+/// [`PlanError`].
+pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, PlanError> {
+    request.check()?;
+    let weights = weights(request)?;
+    let fitting = Fitting::new(request, &weights);
+    let mut pricing = Pricing::new(request, &weights);
+    let fit = fitting.fit(request.users, request.context, None);
+    let window = 1 + request.speculation.drafts;
+    let fits = fit.verdict != Verdict::DoesNotFit;
+    if fits {
+        // One pass for each kind of step, side by side.
+        let mut kinds: Vec<(u32, u32)> =
+            ladder(request.users).into_iter().map(|users| (users, window)).collect();
+        if window > 1 {
+            kinds.push((request.users, 1));
+        }
+        routing.prepare(&kinds)?;
+    }
+    let speed = match fits {
+        true => Some(pricing.speed(routing, &fit, request.users, request.context)?),
+        false => None,
+    };
+    let split = split(request, &fitting, &pricing, routing)?;
+    let unions = match request.tokens_per_step() > 1 && fits {
+        true => routing.unions((request.users, window))?,
+        false => None,
+    };
+    let break_even_tokens = match &speed {
+        Some(speed) if window > 1 => Some(break_even(request, routing, speed)?),
+        _ => None,
+    };
+    let thrashing = speed.as_ref().and_then(|speed| thrashing(request, routing, &fit, speed));
+    pricing.coefficients.push(pricing.routing_coefficient(routing));
+    let notes = notes(request, &weights);
+    let right_sized = match fit.verdict {
+        Verdict::Resident => Vec::new(),
+        _ => right_sized(request),
+    };
+    Ok(PlanReport {
+        schema: SCHEMA,
+        hotset: env!("CARGO_PKG_VERSION"),
+        model: model_summary(request, &weights),
+        machine: machine_summary(request),
+        asked: asked(request),
+        longest: longest(request, &fitting, &fit),
+        warnings: warnings(request, &fit, routing).into_iter().chain(thrashing).collect(),
+        fit,
+        speed,
+        break_even_tokens,
+        split,
+        routing: routing.summary(),
+        unions,
+        coefficients: pricing.coefficients,
+        right_sized,
+        notes,
+    })
+}
+
+/// Tokens that a step with drafts must give to be worth its time, against a step without.
+fn break_even(request: &Request, routing: &Routing<'_>, speed: &Speed) -> Result<f64, PlanError> {
+    let mut plain = request.clone();
+    plain.speculation.drafts = 0;
+    let weights = weights(&plain)?;
+    let fit = Fitting::new(&plain, &weights).fit(plain.users, plain.context, None);
+    let pricing = Pricing::new(&plain, &weights);
+    let without = pricing.speed(routing, &fit, plain.users, plain.context)?;
+    Ok(speed.timeline.step_ms / without.timeline.step_ms)
+}
+
+fn model_summary(request: &Request, weights: &RankWeights) -> ModelSummary {
+    let model = &request.model;
+    let most = |of: fn(&hotset_cost_models::model::Experts) -> u32| {
+        model.moe_layers().map(|(_, experts)| of(experts)).max().unwrap_or(0)
+    };
+    ModelSummary {
+        name: model.name.clone(),
+        architecture: model.architecture.clone(),
+        parameters: model.parameters().total(),
+        active_parameters: model.active_parameters(),
+        layers: model.layers.len(),
+        moe_layers: model.moe_layers().count(),
+        experts: most(|experts| experts.count),
+        top_k: most(|experts| experts.top_k),
+        mixers: model.mixers(),
+        weights_bytes: weights.bytes.total(),
+        routed_bytes: weights.bytes.routed(),
+        expert_bytes: weights.bytes.experts.iter().map(|layer| layer.stored).max().unwrap_or(0),
+        weights_source: weights.source.clone(),
+    }
+}
+
+fn machine_summary(request: &Request) -> MachineSummary {
+    let machine = &request.machine;
+    MachineSummary {
+        name: machine.name.clone(),
+        description: machine.description.clone(),
+        ranks: request.ranks(),
+        ranks_per_host: request.ranks_per_host(),
+        unified: machine.unified,
+        memory_bytes: machine.memory.value,
+        host_memory_bytes: machine.host_memory.value,
+        link: request.link().name.clone(),
+    }
+}
+
+fn asked(request: &Request) -> Asked {
+    let (model, tensor) = (&request.model, request.parallel.tensor);
+    let context = request.context;
+    Asked {
+        context,
+        users: request.users,
+        drafts: request.speculation.drafts,
+        kv: request.kv.name(),
+        kv_bytes_algorithm: model.kv(context, request.kv, tensor).total(),
+        kv_bytes: model.kv_in(request.layout, context, 1, request.kv, tensor).total(),
+        tensor_parallel: request.parallel.tensor,
+        expert_parallel: request.parallel.expert,
+    }
+}
+
+/// Contexts beyond this are not looked for where the model does not say.
+const NO_LIMIT: u64 = 1 << 24;
+
+fn longest(request: &Request, fitting: &Fitting<'_>, fit: &Fit) -> Longest {
+    let limit = request.model.max_context.unwrap_or(NO_LIMIT).max(1);
+    let search = |as_good: Verdict| {
+        let fits = |context| fitting.fit(request.users, context, None).verdict <= as_good;
+        let (mut fitting, mut failing) = (0, limit + 1);
+        while failing - fitting > 1 {
+            let middle = fitting + (failing - fitting) / 2;
+            if fits(middle) { fitting = middle } else { failing = middle }
+        }
+        fitting
+    };
+    let any = search(Verdict::WithDisk);
+    let same_verdict = if fit.verdict == Verdict::DoesNotFit { 0 } else { search(fit.verdict) };
+    Longest { same_verdict, any }
+}
+
+pub(crate) fn gib(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
+}

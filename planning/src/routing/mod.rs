@@ -1,0 +1,206 @@
+//! What a step needs of each layer and what of it misses, measured from a trace.
+//!
+//! Batches of unrelated sequences and windows of one sequence's consecutive tokens need different
+//! numbers of experts, so both are replayed as an engine would run them: so many sequences at
+//! once, so many tokens of each in a step. LRU's misses at every capacity come from one pass.
+
+mod measured;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod unions;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use hotset_cost_models::Model;
+use hotset_sim::TraceSummary;
+use hotset_traces::{Phase, Trace};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::PlanError;
+use measured::{Measured, decode_rows};
+pub use unions::Unions;
+use unions::union_of_uniform;
+
+/// A kind of step: sequences at once, and tokens of each.
+pub type StepKind = (u32, u32);
+
+/// How a model's tokens choose experts.
+#[derive(Debug)]
+pub struct Routing<'a> {
+    source: Source<'a>,
+    experts: f64,
+    top_k: f64,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    /// No trace: every expert as likely as any other, every token independent.
+    Uniform,
+    /// A trace, of this model or of another one.
+    Trace { trace: &'a Trace, stand_in: bool, curves: Mutex<BTreeMap<StepKind, Measured>> },
+}
+
+/// What a step needs of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Need {
+    /// Distinct experts.
+    pub distinct: f64,
+    /// Of them, those without a slot.
+    pub misses: f64,
+}
+
+/// What the routing rests on, for results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RoutingSummary {
+    /// No trace was given.
+    Uniform,
+    /// A trace with the model's layers, experts and top-k.
+    OwnTrace {
+        /// The trace.
+        trace: TraceSummary,
+    },
+    /// Another model's trace.
+    StandIn {
+        /// The trace.
+        trace: TraceSummary,
+        /// How it stands in.
+        how: &'static str,
+    },
+}
+
+const HOW: &str = "misses at the same share of each layer's experts; distinct experts as the \
+                   trace's relate to uniform routing of its own shape";
+
+impl<'a> Routing<'a> {
+    /// Routing without a trace: every expert alike. Misses are then too many, as real routing is
+    /// skewed and repeats itself.
+    #[must_use]
+    pub fn uniform(model: &Model) -> Self {
+        let (experts, top_k) = shape_of(model);
+        Self { source: Source::Uniform, experts, top_k }
+    }
+
+    /// Routing as `trace` has it; `stand_in` allows another model's.
+    ///
+    /// # Errors
+    /// [`PlanError::OtherModel`], [`PlanError::Setting`] for a trace without decode tokens.
+    pub fn of_trace(model: &Model, trace: &'a Trace, stand_in: bool) -> Result<Self, PlanError> {
+        let (experts, top_k) = shape_of(model);
+        let of_trace = trace.shape().layers().iter().map(|layer| (layer.experts, layer.top_k));
+        let of_model = model.moe_layers().map(|(_, experts)| (experts.count, experts.top_k));
+        let same = of_trace.eq(of_model);
+        if !same && !stand_in {
+            let layers = trace.shape().layers();
+            return Err(PlanError::OtherModel {
+                trace: trace.name().to_owned(),
+                trace_shape: told(layers.iter().map(|layer| (layer.experts, layer.top_k))),
+                model: model.name.clone(),
+                model_shape: told(model.moe_layers().map(|(_, e)| (e.count, e.top_k))),
+            });
+        }
+        if trace.phases().iter().all(|phase| *phase != Phase::Decode as u8) {
+            let why = format!("'{}' has no decode tokens", trace.name());
+            return Err(PlanError::setting("--trace", why));
+        }
+        let curves = Mutex::new(BTreeMap::new());
+        let source = Source::Trace { trace, stand_in: !same, curves };
+        Ok(Self { source, experts, top_k })
+    }
+
+    /// Measures these kinds of steps, in parallel; asked again, they cost nothing.
+    ///
+    /// # Errors
+    /// [`PlanError::Users`].
+    pub fn prepare(&self, kinds: &[StepKind]) -> Result<(), PlanError> {
+        let Source::Trace { trace, curves, .. } = &self.source else { return Ok(()) };
+        let known = |kind: &StepKind| lock(curves).contains_key(kind);
+        let missing: Vec<StepKind> = kinds.iter().copied().filter(|kind| !known(kind)).collect();
+        let measured: Vec<(StepKind, Measured)> = missing
+            .par_iter()
+            .map(|&kind| Ok((kind, Measured::of(trace, kind)?)))
+            .collect::<Result<_, PlanError>>()?;
+        lock(curves).extend(measured);
+        Ok(())
+    }
+
+    /// Whether this trace can make such steps.
+    ///
+    /// # Errors
+    /// [`PlanError::Users`].
+    pub fn supports(&self, (users, tokens): StepKind) -> Result<(), PlanError> {
+        let Source::Trace { trace, .. } = &self.source else { return Ok(()) };
+        let long_enough = |sequence: &std::ops::Range<usize>| {
+            decode_rows(trace, sequence.clone()).len() >= tokens as usize
+        };
+        let sequences = trace.sequences().iter().filter(|s| long_enough(&s.rows)).count();
+        if (users as usize) <= sequences {
+            return Ok(());
+        }
+        Err(PlanError::Users { trace: trace.name().to_owned(), users, tokens, sequences })
+    }
+
+    /// What a step of this kind needs of a layer when `share` of its experts have a slot.
+    ///
+    /// # Errors
+    /// [`PlanError::Users`].
+    pub fn need(&self, kind: StepKind, share: f64) -> Result<Need, PlanError> {
+        let tokens = u64::from(kind.0) * u64::from(kind.1);
+        let uniform = union_of_uniform(self.experts, self.top_k, tokens);
+        let Source::Trace { stand_in, curves, .. } = &self.source else {
+            let misses = if share >= 1.0 { 0.0 } else { uniform * (1.0 - share) };
+            return Ok(Need { distinct: uniform, misses });
+        };
+        self.prepare(&[kind])?;
+        let curves = lock(curves);
+        let Some(measured) = curves.get(&kind) else {
+            return Ok(Need { distinct: uniform, misses: uniform });
+        };
+        let distinct = if *stand_in {
+            let of_trace = union_of_uniform(measured.experts, measured.top_k, tokens);
+            let most = self.experts.min(self.top_k * tokens as f64);
+            (uniform * measured.distinct / of_trace).clamp(self.top_k.min(most), most)
+        } else {
+            measured.distinct
+        };
+        let rate = measured.miss_rate(share);
+        Ok(Need { distinct, misses: distinct * rate })
+    }
+
+    /// What the routing rests on.
+    #[must_use]
+    pub fn summary(&self) -> RoutingSummary {
+        match &self.source {
+            Source::Uniform => RoutingSummary::Uniform,
+            Source::Trace { trace, stand_in: true, .. } => {
+                RoutingSummary::StandIn { trace: TraceSummary::of(trace), how: HOW }
+            }
+            Source::Trace { trace, .. } => {
+                RoutingSummary::OwnTrace { trace: TraceSummary::of(trace) }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // A panic elsewhere leaves whole entries: the map is sound.
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Mean experts and top-k of the layers.
+fn shape_of(model: &Model) -> (f64, f64) {
+    let layers = model.moe_layers().count().max(1) as f64;
+    let experts: f64 = model.moe_layers().map(|(_, experts)| f64::from(experts.count)).sum();
+    let top_k: f64 = model.moe_layers().map(|(_, experts)| f64::from(experts.top_k)).sum();
+    (experts / layers, top_k / layers)
+}
+
+fn told(layers: impl Iterator<Item = (u32, u32)>) -> String {
+    let layers: Vec<(u32, u32)> = layers.collect();
+    let (experts, top_k) = layers.first().copied().unwrap_or_default();
+    let mixed = if layers.iter().any(|layer| *layer != (experts, top_k)) { ", mixed" } else { "" };
+    format!("{} layers x {experts} experts, top-{top_k}{mixed}", layers.len())
+}

@@ -1,0 +1,127 @@
+//! Routing of the bundled trace: batches, windows, stand-ins.
+
+use hotset_traces::bundled;
+
+use hotset_policies::Slots;
+use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Window};
+
+use super::measured::{arranged, grouped};
+use super::unions::power;
+use super::*;
+
+fn olmoe() -> Model {
+    Model::builtin("OLMoE-1B-7B").unwrap()
+}
+
+#[test]
+fn powers_are_products() {
+    assert_eq!(power(0.5, 0), 1.0);
+    assert_eq!(power(0.5, 5), 1.0 / 32.0);
+    assert_eq!(union_of_uniform(4.0, 1.0, 2), 4.0 * (1.0 - 0.75 * 0.75));
+    assert_eq!(union_of_uniform(8.0, 2.0, 1), 2.0);
+}
+
+#[test]
+fn steps_hold_the_same_users_throughout() {
+    let trace = bundled().unwrap();
+    let steps = arranged(&trace, (3, 4)).unwrap();
+    // 48 sequences of 256 decode tokens: 16 rounds of 3, 64 windows each.
+    assert_eq!(steps.len(), 16 * 64);
+    for step in [0, 64, steps.len() - 1] {
+        let places = steps.places(step);
+        assert_eq!(places.len(), 12);
+        let of: Vec<usize> = places.map(|place| trace.sequence_of(steps.row(place))).collect();
+        assert_eq!(of[0], of[3]);
+        assert_ne!(of[3], of[4]);
+    }
+    assert!(matches!(
+        arranged(&trace, (49, 1)),
+        Err(PlanError::Users { sequences: 48, users: 49, .. })
+    ));
+}
+
+#[test]
+fn misses_never_rise_with_slots_and_end_at_nothing() {
+    let trace = bundled().unwrap();
+    let routing = Routing::of_trace(&olmoe(), &trace, false).unwrap();
+    let miss = |share| routing.need((1, 1), share).unwrap().misses;
+    let misses: Vec<f64> = (0..=100).map(|n| miss(f64::from(n) / 100.0)).collect();
+    assert!(misses.windows(2).all(|pair| pair[1] <= pair[0]));
+    assert_eq!(misses[0], 8.0, "without slots everything");
+    assert_eq!(misses[100], 0.0);
+    assert!(misses[25] > 2.0 && misses[25] < 6.0, "{}", misses[25]);
+}
+
+#[test]
+fn batches_and_windows_need_different_numbers() {
+    let trace = bundled().unwrap();
+    let routing = Routing::of_trace(&olmoe(), &trace, false).unwrap();
+    let batch = routing.unions((8, 1)).unwrap().unwrap();
+    let window = routing.unions((1, 8)).unwrap().unwrap();
+    // Skew without order says nearly what unrelated sequences need; fewer than uniform.
+    assert!((batch.windows / batch.replayed - 1.0).abs() < 0.05, "{batch:?}");
+    assert!(batch.replayed < batch.uniform);
+    // Consecutive tokens share far more.
+    assert!(window.replayed < 0.9 * batch.replayed, "{window:?} {batch:?}");
+    assert!((window.windows - window.replayed).abs() < 0.5, "{window:?}");
+    for union in [batch, window] {
+        assert!(union.replayed >= 8.0 && union.replayed <= 64.0);
+    }
+    assert_eq!(batch.uniform, window.uniform);
+}
+
+#[test]
+fn another_models_trace_stands_in_only_when_asked() {
+    let trace = bundled().unwrap();
+    let model = Model::builtin("Qwen3-30B-A3B").unwrap();
+    let error = Routing::of_trace(&model, &trace, false).unwrap_err().to_string();
+    assert!(error.contains("16 layers x 64 experts, top-8"), "{error}");
+    assert!(error.contains("48 layers x 128 experts, top-8"), "{error}");
+    assert!(error.contains("--stand-in"), "{error}");
+    let routing = Routing::of_trace(&model, &trace, true).unwrap();
+    let own = Routing::of_trace(&olmoe(), &trace, false).unwrap();
+    let rate = |routing: &Routing<'_>, share| {
+        let need = routing.need((1, 1), share).unwrap();
+        need.misses / need.distinct
+    };
+    assert_eq!(rate(&routing, 0.25), rate(&own, 0.25), "the same share, the same misses");
+    assert_eq!(routing.need((1, 1), 0.5).unwrap().distinct, 8.0);
+    assert!(matches!(routing.summary(), RoutingSummary::StandIn { .. }));
+}
+
+#[test]
+fn without_a_trace_all_experts_are_alike() {
+    let routing = Routing::uniform(&olmoe());
+    let need = routing.need((1, 1), 0.25).unwrap();
+    assert_eq!((need.distinct, need.misses), (8.0, 6.0));
+    assert_eq!(routing.unions((8, 1)).unwrap(), None);
+}
+
+#[test]
+fn groups_say_what_the_exact_curve_says() {
+    let trace = bundled().unwrap();
+    for (users, tokens) in [(1, 1), (4, 1), (1, 4), (8, 2), (32, 1)] {
+        let steps = arranged(&trace, (users, tokens)).unwrap();
+        let setting = CurveSetting {
+            scope: Scope::Global,
+            semantics: Semantics::Event,
+            phase: Some(Phase::Decode),
+            warmup: Some(0),
+        };
+        let curve = LruCurve::of(&trace, &steps, &setting);
+        let (accesses, from, misses) = grouped(&trace, &steps, 0);
+        assert_eq!(from, curve.exact_from(0));
+        assert_eq!(misses.len(), 1024 - from as usize + 1);
+        let (mut sum, mut most) = (0.0, 0.0f64);
+        for (slots, misses) in (from..).zip(misses) {
+            let exact = curve.counts(&Slots::Global(slots)).unwrap();
+            let exact = exact.bucket(Phase::Decode, Window::Steady);
+            assert_eq!(exact.accesses as f64, accesses);
+            // In points of the miss rate.
+            let error = (misses - exact.misses() as f64).abs() / accesses * 100.0;
+            (sum, most) = (sum + error, most.max(error));
+        }
+        let mean = sum / f64::from(1024 - from + 1);
+        assert!(mean < 0.1 && most < 2.5, "{users} x {tokens}: {mean} points, {most} at most");
+    }
+}

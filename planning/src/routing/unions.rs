@@ -1,0 +1,122 @@
+//! Distinct experts of a step, three ways: every expert alike, skew without order, replayed.
+//!
+//! Consecutive tokens of one sequence share experts, unrelated sequences hardly do, so windows and
+//! batches are told apart.
+
+use hotset_traces::Trace;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::measured::decode_rows;
+use super::{Routing, Source, StepKind};
+use crate::PlanError;
+
+/// Distinct experts that a layer needs in one step, three ways.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Unions {
+    /// Sequences at once.
+    pub users: u32,
+    /// Consecutive tokens of each.
+    pub tokens: u32,
+    /// Every expert alike, every token independent.
+    pub uniform: f64,
+    /// Windows of consecutive tokens as the trace has them, of unrelated sequences.
+    pub windows: f64,
+    /// Replayed with the trace's own sequences beside each other.
+    pub replayed: f64,
+}
+
+impl Routing<'_> {
+    /// Misses of a layer if the most used experts over all layers are pinned in slots for `share` of
+    /// them, known in advance; `None` without a trace of the model's own.
+    pub(crate) fn pinned(&self, (users, tokens): StepKind, share: f64) -> Option<f64> {
+        let Source::Trace { trace, stand_in: false, .. } = &self.source else { return None };
+        let inclusion = window_inclusion(trace, tokens as usize);
+        let layers = inclusion.len().max(1) as f64;
+        let in_step = |chance: &f64| 1.0 - power(1.0 - chance, users.into());
+        let mut needed: Vec<f64> = inclusion.iter().flatten().map(in_step).collect();
+        needed.sort_by(f64::total_cmp);
+        let without = ((1.0 - share) * needed.len() as f64).round() as usize;
+        Some(needed.iter().take(without).sum::<f64>() / layers)
+    }
+
+    /// Unions of so many users with windows of so many tokens: what uniform routing, skew without
+    /// order, and the trace itself say; `None` without a trace.
+    ///
+    /// # Errors
+    /// [`PlanError::Users`].
+    pub fn unions(&self, (users, tokens): StepKind) -> Result<Option<Unions>, PlanError> {
+        let Source::Trace { trace, .. } = &self.source else { return Ok(None) };
+        let need = self.need((users, tokens), 1.0)?;
+        let inclusion = window_inclusion(trace, tokens as usize);
+        let of_layer = |layer: &Vec<f64>| -> f64 {
+            layer.iter().map(|chance| 1.0 - power(1.0 - chance, users.into())).sum()
+        };
+        let sum: f64 = inclusion.iter().map(of_layer).sum();
+        let all = u64::from(users) * u64::from(tokens);
+        let layers = trace.shape().layers();
+        let mean = |of: fn(&hotset_traces::LayerShape) -> u32| {
+            layers.iter().map(|layer| f64::from(of(layer))).sum::<f64>() / layers.len() as f64
+        };
+        Ok(Some(Unions {
+            users,
+            tokens,
+            uniform: union_of_uniform(mean(|l| l.experts), mean(|l| l.top_k), all),
+            windows: sum / layers.len() as f64,
+            replayed: need.distinct,
+        }))
+    }
+}
+
+/// `E (1 - (1 - k/E)^T)`.
+pub(super) fn union_of_uniform(experts: f64, top_k: f64, tokens: u64) -> f64 {
+    if experts <= 0.0 {
+        return 0.0;
+    }
+    experts * (1.0 - power(1.0 - top_k / experts, tokens))
+}
+
+/// `base` to a whole power by squaring: multiplications alone, so the same digits everywhere.
+pub(super) fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut product = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    product
+}
+
+/// For each layer and expert, in which share of the windows of `tokens` consecutive decode tokens
+/// it is needed.
+fn window_inclusion(trace: &Trace, tokens: usize) -> Vec<Vec<f64>> {
+    let windows: Vec<std::ops::Range<usize>> = trace
+        .sequences()
+        .iter()
+        .flat_map(|sequence| {
+            let rows = decode_rows(trace, sequence.rows.clone());
+            let count = rows.len() / tokens.max(1);
+            (0..count).map(move |n| rows.start + n * tokens..rows.start + (n + 1) * tokens)
+        })
+        .collect();
+    let layers = trace.shape().layers();
+    let of_layer = |layer: usize| {
+        let mut needed = vec![0u32; layers[layer].experts as usize];
+        let mut last = vec![usize::MAX; needed.len()];
+        for (number, window) in windows.iter().enumerate() {
+            for row in window.clone() {
+                for expert in trace.layer_ids(row, layer).iter() {
+                    let expert = expert as usize;
+                    if last[expert] != number {
+                        last[expert] = number;
+                        needed[expert] += 1;
+                    }
+                }
+            }
+        }
+        needed.iter().map(|count| f64::from(*count) / windows.len().max(1) as f64).collect()
+    };
+    (0..layers.len()).into_par_iter().map(of_layer).collect()
+}

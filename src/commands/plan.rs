@@ -1,0 +1,127 @@
+//! `hotset plan` and `hotset preflight`.
+
+use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
+use hotset::cost_models::{Model, SlotLayout};
+use hotset::planning::{Axis, Knob, PlanError, Request, Room, Routing, Speculation};
+use hotset::traces::Trace;
+
+use super::request::with_threads;
+use crate::cli::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
+use crate::fault::{Fault, Verdict};
+use crate::{commands, output, parse};
+
+/// vLLM's defaults: tokens a block, tokens that a step may add.
+const VLLM_BLOCK: u64 = 16;
+const VLLM_IN_FLIGHT: u64 = 8192;
+/// llama.cpp's micro-batch.
+const MICRO_BATCH: u64 = 512;
+
+/// Plans, or plans at many values.
+pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
+    let request = request(&args.setting)?;
+    let axes: Vec<Axis> =
+        args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
+    let drafted =
+        request.speculation.drafts > 0 || axes.iter().any(|axis| axis.knob == Knob::Speculate);
+    refuse_idle(&args.setting, drafted)?;
+    let trace = args.trace.as_deref().map(commands::open_named).transpose()?;
+    let routing = |model: &Model| routing(model, trace.as_ref(), args.stand_in);
+    let output = if axes.is_empty() {
+        let work = || hotset::planning::plan(&request, &routing(&request.model)?);
+        hotset::reports::plan(&with_threads(args.threads, work)??)?
+    } else {
+        let work = || hotset::planning::what_if(&request, &axes, routing);
+        hotset::reports::what_if(&with_threads(args.threads, work)??)?
+    };
+    output::give(&output, &args.output)?;
+    Ok(Verdict::Passed)
+}
+
+/// Checks the contract of every rank: the exit code says whether it is kept.
+pub fn preflight(args: &PreflightArgs) -> Result<Verdict, Fault> {
+    refuse_idle(&args.setting, args.setting.pace.speculate > 0)?;
+    let report = hotset::planning::preflight(&request(&args.setting)?, args.cached)?;
+    output::give(&hotset::reports::preflight(&report)?, &args.output)?;
+    Ok(if report.passes { Verdict::Passed } else { Verdict::Failed })
+}
+
+/// Refuses flags of speculation where nothing is drafted: they would do nothing.
+fn refuse_idle(args: &SettingArgs, drafted: bool) -> Result<(), Fault> {
+    let given = [
+        ("--accept", !args.pace.accept.is_empty()),
+        ("--draft-model", args.pace.draft_model.is_some()),
+    ];
+    match given.iter().find(|flag| flag.1 && !drafted) {
+        Some((flag, _)) => Err(Fault::Usage(format!(
+            "{flag} is for drafted tokens: give --speculate N or --vary speculate=0..4"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn routing<'a>(
+    model: &Model,
+    trace: Option<&'a Trace>,
+    stand_in: bool,
+) -> Result<Routing<'a>, PlanError> {
+    match trace {
+        Some(trace) => Routing::of_trace(model, trace, stand_in),
+        None => Ok(Routing::uniform(model)),
+    }
+}
+
+fn request(args: &SettingArgs) -> Result<Request, Fault> {
+    let SettingArgs { formats, spread, room, pace, .. } = args;
+    let model = Model::open(&args.model).map_err(PlanError::from)?;
+    let machine = parse::hardware(&args.machine)?;
+    if !(1.0..=16.0).contains(&formats.slot_multiplier) {
+        return Err(Fault::Usage("--slot-multiplier must be 1 to 16".to_owned()));
+    }
+    let tensor = spread.tp.unwrap_or(if spread.ep > 1 { 1 } else { machine.accelerators });
+    let drafts = pace.speculate;
+    let mut request = Request::new(model, machine);
+    request.link = spread.link.as_deref().map(parse::link).transpose()?;
+    request.parallel = Parallel { tensor, expert: spread.ep };
+    (request.format, request.rest_format) = (formats.expert_format, formats.rest_format);
+    request.slot = SlotLayout::multiplier(formats.slot_multiplier);
+    request.checkpoint = formats.weights;
+    (request.context, request.users) = (args.context, args.users);
+    request.kv = match formats.kv_format {
+        KvName::Bf16 => KvFormat::Bf16,
+        KvName::Fp8 => KvFormat::Fp8,
+        KvName::Q8_0 => KvFormat::Q8_0,
+        KvName::Q4_0 => KvFormat::Q4_0,
+    };
+    request.layout = match formats.engine {
+        EngineName::Algorithm => EngineLayout::Algorithm,
+        EngineName::Vllm => EngineLayout::Vllm {
+            block: VLLM_BLOCK,
+            in_flight: VLLM_IN_FLIGHT,
+            state_slots: 1 + u64::from(drafts),
+        },
+        EngineName::LlamaCpp => EngineLayout::LlamaCpp { micro_batch: MICRO_BATCH },
+    };
+    request.speculation = Speculation { drafts, accept: pace.accept.clone() };
+    request.room = Room {
+        usable_share: room.usable_share,
+        free: room.free,
+        chunk: room.chunk,
+        buffers: room.prefill_buffers,
+        overlap: room.prefill_overlap,
+        activations: room.activations,
+        graphs: room.graphs,
+        process: room.process,
+        draft: pace.draft_model,
+        other: room.other,
+        slack: room.slack,
+        host_reserved: room.host_reserved,
+    };
+    request.bank = spread.bank.map(Into::into);
+    request.load = spread.load.into();
+    request.disk = !spread.no_disk;
+    request.misses = spread.miss.into();
+    request.pace.measured = pace.measured_step;
+    request.pace.fixed_ms = pace.fixed_ms;
+    request.pace.efficiency = pace.efficiency;
+    Ok(request)
+}

@@ -1,0 +1,196 @@
+//! `hotset plan` and `hotset preflight` from outside: formats, exit codes, refusals, and a plan's
+//! prices against a replay of the same trace.
+
+mod common;
+
+use common::{hotset, json, refused, stderr, stdout};
+
+const OLMOE: [&str; 7] =
+    ["plan", "--model", "OLMoE-1B-7B", "--machine", "h200", "--trace", "bundled"];
+
+/// OLMoE with so many bytes of an H200.
+fn olmoe(free: &str) -> serde_json::Value {
+    json(&[&OLMOE[..], &["--free", free, "--context", "4096"]].concat())
+}
+
+#[test]
+fn a_plans_misses_and_copies_are_those_of_a_replay() {
+    let plan = olmoe("5GiB");
+    let slots = plan["fit"]["slots"].as_u64().unwrap();
+    assert!((100..900).contains(&slots), "{slots}");
+    let expert = plan["model"]["expert_bytes"].to_string();
+    // The plan counts from the first quarter of the steps on.
+    let replay = json(&[
+        "compare",
+        "--policy",
+        "lru",
+        "--phase",
+        "decode",
+        "--capacity",
+        &slots.to_string(),
+        "--expert-size",
+        &expert,
+        "--link",
+        "h200-pcie",
+        "--warmup",
+        "3072",
+    ]);
+    let rows = replay["rows"].as_array().unwrap();
+    let steady = rows.iter().find(|row| row["window"] == "steady").unwrap();
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let misses = number(&steady["misses"]) / number(&steady["tokens"]) / 16.0;
+    let planned = number(&plan["speed"]["need"]["misses"]);
+    assert!((planned / misses - 1.0).abs() < 1e-9, "{planned} against {misses}");
+    // A burst of the mean number of misses costs about the mean of the bursts.
+    let timeline = number(&steady["links"][0]["timeline_ms_per_token"]);
+    let link = number(&plan["speed"]["parts"]["link_ms"]);
+    assert!((link / timeline - 1.0).abs() < 0.05, "{link} against {timeline}");
+    let moved = number(&plan["speed"]["moved_mib"]);
+    assert!((moved / number(&steady["mib_per_token"]) - 1.0).abs() < 1e-9, "{moved}");
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let run = |threads: &str| {
+        let flags = ["--users", "4", "--free", "6GiB", "--format", "json", "--threads", threads];
+        stdout(&[&OLMOE[..], &flags].concat())
+    };
+    assert_eq!(run("1"), run("2"));
+    let vary = |threads: &str| {
+        let flags = ["--vary", "users=1..4", "--vary", "gpu-memory=6,8", "--threads", threads];
+        stdout(&[&OLMOE[..], &flags].concat())
+    };
+    assert_eq!(vary("1"), vary("2"));
+}
+
+#[test]
+fn tables_fit_80_columns() {
+    let plan = stdout(&[&OLMOE[..], &["--users", "8", "--free", "7GiB"]].concat());
+    let what_if = stdout(&[&OLMOE[..], &["--vary", "gpu-memory=4,8,16"]].concat());
+    let check = hotset(&["preflight", "--model", "DeepSeek-V3", "--machine", "8xh200"]);
+    let check = String::from_utf8(check.stdout).unwrap();
+    for text in [plan, what_if, check] {
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_ifs_in_every_format() {
+    let flags = ["--vary", "users=1,2,49", "--free", "16GiB", "--context", "1024"];
+    let result = json(&[&OLMOE[..], &flags].concat());
+    let points = result["points"].as_array().unwrap();
+    assert_eq!(points.len(), 3);
+    assert!(points[0]["speed"]["timeline"]["tokens_per_s"].as_f64() > Some(0.0));
+    let reason = points[2]["reason"].as_str().unwrap();
+    assert!(reason.contains("48 sequences"), "{reason}");
+    let csv = stdout(&[&OLMOE[..], &flags, &["--format", "csv"]].concat());
+    let mut lines = csv.lines();
+    assert!(lines.next().unwrap().starts_with("users,verdict,binding,short_gib,slots"));
+    assert_eq!(lines.count(), 3);
+    let markdown = stdout(&[&OLMOE[..], &flags, &["--format", "markdown"]].concat());
+    assert!(markdown.contains("| users"), "{markdown}");
+}
+
+#[test]
+fn preflight_tells_scripts() {
+    let check = |machine: &str, more: &[&str]| {
+        let base = ["preflight", "--model", "gpt-oss-120b", "--machine", machine];
+        hotset(&[&base[..], more].concat())
+    };
+    assert_eq!(check("h200", &[]).status.code(), Some(0));
+    let short = check("rtx-4090", &["--format", "json"]);
+    assert_eq!(short.status.code(), Some(1), "{}", stderr(&short));
+    let result: serde_json::Value = serde_json::from_slice(&short.stdout).unwrap();
+    assert_eq!((&result["passes"], &result["verdict"]), (&false.into(), &"cached".into()));
+    assert!(result["rank_margin_bytes"].as_i64() < Some(0));
+    assert_eq!(check("rtx-4090", &["--cached"]).status.code(), Some(0));
+    assert_eq!(check("rtx-4090", &["--context", "0"]).status.code(), Some(2));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let plan = |flags: &[&str], parts: &[&str]| {
+        refused(&[&["plan"], flags].concat(), parts);
+    };
+    plan(&["--model", "DeepSeek-V33", "--machine", "h200"], &["did you mean `DeepSeek-V3`?"]);
+    plan(&["--model", "OLMoE-1B-7B", "--machine", "h20"], &["did you mean `h200`?"]);
+    plan(&["--model", "Kimi-K3", "--machine", "8xh200"], &["give a format"]);
+    let other = ["--model", "Qwen3-30B-A3B", "--machine", "h200", "--trace", "bundled"];
+    plan(&other, &["16 layers x 64 experts", "48 layers x 128 experts", "--stand-in"]);
+    let base = ["--model", "OLMoE-1B-7B", "--machine", "h200"];
+    for (flags, parts) in [
+        (&["--stand-in"][..], &["--trace"][..]),
+        (&["--trace", "bundled", "--users", "49"], &["48 sequences"]),
+        (&["--usable-share", "50%", "--free", "1GiB"], &["contradict"]),
+        (&["--tp", "2"], &["needs 2 accelerators", "2xh200"]),
+        (&["--vary", "batch=2"], &["cannot be varied; names: gpu-memory"]),
+        (&["--vary", "users=2", "--vary", "users=3"], &["varies what another --vary varies"]),
+        (&["--vary", "link=zgx-pci"], &["did you mean `zgx-pcie`?"]),
+        (&["--vary", "gpu-memory=-1"], &["is not a number of GiB"]),
+        (&["--vary", "context=1..20000", "--vary", "users=1,2"], &["is not a range"]),
+        (&["--weights", "5GB:6GB"], &["--weights"]),
+        (&["--accept", "80%"], &["--accept is for drafted tokens"]),
+        (&["--weights", "lots"], &["24GiB"]),
+        (&["--expert-format", "fp3"], &["unknown weight format `fp3`"]),
+        (&["--trace", "none.hst"], &["none.hst"]),
+    ] {
+        plan(&[&base[..], flags].concat(), parts);
+    }
+}
+
+#[test]
+fn broken_models_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let dense = r#"{"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100}"#;
+    let unknown = r#"{"model_type": "brand_new", "num_experts": 8}"#;
+    for (file, parts) in [
+        (write("dense.json", dense.as_bytes()), &["dense"][..]),
+        (write("new.json", unknown.as_bytes()), &["brand_new"]),
+        (write("cut.gguf", b"GGUF\x03\0\0\0\xff\xff"), &["cut.gguf"]),
+        (write("not.json", b"{"), &["not.json"]),
+        (folder.path().join("absent.json").display().to_string(), &["cannot read"]),
+    ] {
+        refused(&["plan", "--model", &file, "--machine", "h200"], parts);
+    }
+}
+
+#[test]
+fn a_machine_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("box.toml");
+    let text = r#"
+        name = "box"
+        description = "a box"
+        memory = { gib = 8.0, basis = "measured", source = "nvidia-smi" }
+        usable_share = { value = 0.9, basis = "assumed", source = "assumption: a desktop" }
+        host_memory = { gb = 64.0, basis = "measured", source = "free" }
+        memory_rate = { gb_s = 288.0, basis = "published", source = "data sheet" }
+        host_rate = { gb_s = 40.0, basis = "measured", source = "stream" }
+        link = { name = "x4", kind = "pcie", gb_s = 6.4, source = "measured with a loop" }
+    "#;
+    std::fs::write(&path, text).unwrap();
+    let plan = json(&[
+        "plan",
+        "--model",
+        "OLMoE-1B-7B",
+        "--machine",
+        path.to_str().unwrap(),
+        "--trace",
+        "bundled",
+        "--context",
+        "2048",
+    ]);
+    assert_eq!(plan["machine"]["name"], "box");
+    assert_eq!(plan["fit"]["verdict"], "cached");
+    assert_eq!(plan["machine"]["link"], "x4");
+    let sources = plan["coefficients"].as_array().unwrap();
+    assert!(sources.iter().all(|one| !one["source"].as_str().unwrap().is_empty()));
+}
