@@ -67,40 +67,44 @@ pub struct PredictionCost {
     pub ns_per_event: f64,
 }
 
-/// The arms that are compared where none are named: every predictor one layer ahead, and those
-/// that were recorded or are learnt further ahead too.
-fn default_arms(lookaheads: usize) -> Vec<&'static str> {
-    let mut arms = vec!["lru/ahead"];
-    if lookaheads > 1 {
-        arms.push("lru/ahead:lookahead=2");
-    }
-    arms.extend([
-        "lru/cross-layer",
-        "lru/cross-layer:lookahead=2",
-        "lru/cross-layer:order=2",
-        "lru/linear",
-        "lru/previous-token",
-        "lru/activation-map",
-        "lru/expert-map",
-        "lru/semantic",
-        "lru/popularity",
-        "lru/oracle",
-    ]);
-    arms
+/// The predictors that are compared where no arm is named.
+const PREDICTORS: [&str; 10] = [
+    "ahead",
+    "cross-layer",
+    "cross-layer:order=2",
+    "linear",
+    "previous-token",
+    "activation-map",
+    "expert-map",
+    "semantic",
+    "popularity",
+    "oracle",
+];
+
+/// Every predictor at each of the distances.
+fn default_arms(lookaheads: &[u32]) -> Vec<String> {
+    let at = |name: &str, lookahead: u32| match (lookahead, name.contains(':')) {
+        (1, _) => format!("lru/{name}"),
+        (_, true) => format!("lru/{name},lookahead={lookahead}"),
+        (_, false) => format!("lru/{name}:lookahead={lookahead}"),
+    };
+    let arms = lookaheads.iter().flat_map(|&ahead| PREDICTORS.map(|name| at(name, ahead)));
+    arms.collect()
 }
 
-/// Runs the experiment.
+/// Runs the experiment. `lookaheads`: the distances, in layers, at which the experiment's own arms
+/// predict.
 ///
 /// # Errors
 /// A plan that cannot be run; an arm that was named and that the trace cannot run.
 pub fn prefetch(
     trace: &Trace,
     plan: &Plan,
+    lookaheads: &[u32],
     progress: &impl Progress,
 ) -> Result<PrefetchReport, ExperimentError> {
     let shape = plan.shape(trace)?;
-    let lookaheads = trace.predictions().map_or(0, |recorded| recorded.lookaheads);
-    let (arms, left_out) = arms(trace, plan, default_arms(lookaheads))?;
+    let (arms, left_out) = arms(trace, plan, &default_arms(lookaheads))?;
     let widths = widths(&arms, &shape);
     progress.begin((2 * arms.len() + plan.links.len() * widths.len()) as u64);
     let ran = block(trace, plan, &shape, plan.workload, &arms, progress)?;
@@ -197,9 +201,9 @@ fn judged(forecast: &Forecast, fold: &crate::Fold) -> Result<Vec<Quality>, Exper
 pub fn prediction_costs(
     trace: &Trace,
     plan: &Plan,
+    lookaheads: &[u32],
 ) -> Result<Vec<PredictionCost>, ExperimentError> {
-    let lookaheads = trace.predictions().map_or(0, |recorded| recorded.lookaheads);
-    let (arms, _) = arms(trace, plan, default_arms(lookaheads))?;
+    let (arms, _) = arms(trace, plan, &default_arms(lookaheads))?;
     let folds = Folds::of(trace, plan.parts, plan.workload.as_ref())?;
     let mut costs = Vec::new();
     for arm in &arms {

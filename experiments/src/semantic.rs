@@ -35,7 +35,7 @@ pub struct SemanticReport {
 
 /// The arms that are compared where none are named: protection, prefetch and both by meaning,
 /// controls and ceiling, and what the article compares with.
-fn default_arms(has_embeddings: bool) -> Vec<&'static str> {
+fn default_arms(has_embeddings: bool) -> Vec<String> {
     let mut arms = vec!["semantic", "semantic:by=out", "semantic:from=clusters"];
     if !has_embeddings {
         arms.extend(["semantic:by=routes", "semantic:from=clusters,by=routes"]);
@@ -51,7 +51,7 @@ fn default_arms(has_embeddings: bool) -> Vec<&'static str> {
         false => ["lru/semantic:by=routes", "semantic:by=routes/semantic:by=routes"],
     });
     arms.extend(["finemoe/expert-map", "lru/cross-layer", "lru/ahead", "belady"]);
-    arms
+    arms.into_iter().map(str::to_owned).collect()
 }
 
 /// What ran under one workload.
@@ -74,7 +74,7 @@ pub fn semantic(
     progress: &impl Progress,
 ) -> Result<SemanticReport, ExperimentError> {
     let shape = plan.shape(trace)?;
-    let (arms, left_out) = arms(trace, plan, default_arms(trace.embeddings().is_some()))?;
+    let (arms, left_out) = arms(trace, plan, &default_arms(trace.embeddings().is_some()))?;
     let workloads: Vec<Option<Workload>> = match repetitions {
         [] => vec![plan.workload],
         shares => shares
@@ -127,7 +127,7 @@ pub(crate) fn warnings(trace: &Trace, arms: &[Arm]) -> Vec<String> {
 pub(crate) fn arms(
     trace: &Trace,
     plan: &Plan,
-    defaults: Vec<&str>,
+    defaults: &[String],
 ) -> Result<(Vec<Arm>, Vec<LeftOut>), ExperimentError> {
     if !plan.arms.is_empty() {
         return Ok((with_baseline(plan.arms.clone())?, Vec::new()));

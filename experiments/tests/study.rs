@@ -47,7 +47,7 @@ fn demand_and_prefetch_are_those_of_the_study() {
         "lru/oracle",
     ];
     let PrefetchReport { block, predictors, break_even, .. } =
-        prefetch(&trace, &plan(Parts::Train(50.0), &arms), &()).unwrap();
+        prefetch(&trace, &plan(Parts::Train(50.0), &arms), &[1], &()).unwrap();
     let found = |arm| {
         let row = row(&block.rows, arm);
         (row.demand_fetches, row.prefetches, row.prefetches_wasted)

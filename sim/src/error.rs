@@ -45,7 +45,7 @@ pub enum SimError {
     /// A column that a policy or a predictor needs.
     #[error(
         "{what} '{name}' needs the column '{column}', which this trace lacks; importers that \
-         give it: {importers}"
+         give it, where it was recorded: {importers} (docs/recording.md says by what)"
     )]
     MissingColumn {
         /// What needs it: a policy, a prefetcher.

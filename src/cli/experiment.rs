@@ -50,6 +50,10 @@ pub struct SemanticArgs {
 pub struct PrefetchArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
+    /// Layers between the one that runs and the one that is predicted, for every predictor of the
+    /// experiment's own choice
+    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,2", value_parser = clap::value_parser!(u32).range(1..=65535), conflicts_with = "arm")]
+    pub lookahead: Vec<u32>,
     /// Share of tested sequences that repeat a document [default: the sequences as they lie]
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub repeat: Option<f64>,

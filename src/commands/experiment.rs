@@ -34,19 +34,19 @@ fn semantic(args: &SemanticArgs) -> Result<Verdict, Fault> {
 fn prefetch(args: &PrefetchArgs) -> Result<Verdict, Fault> {
     let trace = commands::open(args.experiment.trace.as_deref())?;
     let plan = plan(&args.experiment, args.repeat)?;
-    let work = || hotset::experiments::prefetch(&trace, &plan, &Bar::new());
+    let work = || hotset::experiments::prefetch(&trace, &plan, &args.lookahead, &Bar::new());
     let report = with_threads(args.experiment.threads, work)??;
     if args.time_predictors {
-        tell_costs(&trace, &plan)?;
+        tell_costs(&trace, &plan, &args.lookahead)?;
     }
     output::give(&hotset::reports::prefetch(&report)?, &args.experiment.output)?;
     Ok(Verdict::Passed)
 }
 
 /// To standard error, for it is another figure every time.
-fn tell_costs(trace: &Trace, plan: &Plan) -> Result<(), Fault> {
+fn tell_costs(trace: &Trace, plan: &Plan, lookaheads: &[u32]) -> Result<(), Fault> {
     eprintln!("learning and guessing, one layer of one token, trace reading included:");
-    for cost in prediction_costs(trace, plan)? {
+    for cost in prediction_costs(trace, plan, lookaheads)? {
         eprintln!("{:>12.0} ns  {}", cost.ns_per_event, cost.arm);
     }
     Ok(())
