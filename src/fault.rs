@@ -11,7 +11,7 @@ use hotset::reports::RenderError;
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
-use crate::interrupt;
+use crate::{interrupt, parse};
 
 /// How a command that ran to its end turned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +116,17 @@ fn simulation(error: &SimError) -> String {
 
 fn experiment(error: &ExperimentError) -> String {
     match error {
+        ExperimentError::Arm { text, .. } => {
+            let (policy, prefetch) = text.split_once('/').unwrap_or((text, "none"));
+            let known = policy.parse::<hotset::policies::PolicySpec>();
+            let near = match known {
+                Err(unknown @ PolicyError::Unknown { .. }) => {
+                    return format!("arm '{text}': {}", self::policy(&unknown));
+                }
+                _ => parse::meant(prefetch),
+            };
+            format!("{error}{near}")
+        }
         ExperimentError::Sim(error) => simulation(error),
         ExperimentError::Policy(error) => policy(error),
         other => other.to_string(),

@@ -6,9 +6,9 @@ use hotset::cost_models::{
 };
 use hotset::planning::Checkpoint;
 use hotset::policies::{AdmissionSpec, PolicySpec};
-use hotset::sim::Capacity;
+use hotset::sim::{Capacity, Prefetch, predictors};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, nearest};
 
 /// `lru,lru-k:k=2,history=kept,lfu`: a piece with `=` but no `:` goes on with the parameters of
 /// the policy before it.
@@ -139,6 +139,21 @@ pub fn training_share(text: &str) -> Result<f64, String> {
     match text.trim().trim_end_matches('%').parse() {
         Ok(percent) if 0.0 < percent && percent < 100.0 => Ok(percent),
         _ => Err("give a share of the sequences between 0% and 100%".to_owned()),
+    }
+}
+
+/// A prefetcher; a name that is none gets the nearest that is.
+pub fn prefetch(text: &str) -> Result<Prefetch, String> {
+    text.parse::<Prefetch>().map_err(|error| format!("{error}{}", meant(text)))
+}
+
+/// What a mistyped prefetcher may have meant; nothing for one that there is.
+pub fn meant(text: &str) -> String {
+    let name = text.split_once(':').map_or(text, |(name, _)| name).trim();
+    let names = || predictors().map(|info| info.name).chain(["none"]);
+    match nearest(name, names()) {
+        Some(near) if names().all(|known| known != name) => format!("; did you mean '{near}'?"),
+        _ => String::new(),
     }
 }
 

@@ -55,6 +55,18 @@ fn what_cannot_be_run_is_told() {
     refused(&with("semantic", &["--arm", "lru/ahead", "--arm", "lru/ahead"]), &["is there twice"]);
     refused(&with("semantic", &["--repeat", "1.5"]), &["give a share from 0% to 100%"]);
     refused(&with("semantic", &["--repeat", "NaN%"]), &["give a share from 0% to 100%"]);
+    refused(&with("semantic", &["--arm", "semantc"]), &["did you mean 'semantic'?"]);
+    refused(&with("semantic", &["--arm", "lru/ahed"]), &["did you mean 'ahead'?"]);
+    refused(&["compare", "--prefetch", "crosslayer"], &["did you mean 'cross-layer'?"]);
+    refused(&["compare", "--prefetch", "cross-layer:lookahead=16"], &["the trace has 16 layers"]);
+    refused(&["compare", "--compute-ms", "1e9"], &["more than the clock counts", "--compute-ms"]);
+    refused(&["compare", "--host-threads", "2"], &["give --miss host"]);
+    refused(&with("semantic", &["--host-threads", "2"]), &["nothing to serve"]);
+    refused(
+        &with("semantic", &["--link", "h200-pcie,h200-pcie"]),
+        &["link 'h200-pcie' is there twice"],
+    );
+    refused(&with("semantic", &["--repeat", "0%,0%"]), &["repetition share '0%' is there twice"]);
     refused(&["experiment", "semantic", "--folds", "49"], &["49 folds of 48 sequences"]);
     refused(&["experiment", "semantic", "--resamples", "3"], &["3 resamples: give 100 to 100000"]);
     refused(&with("prefetch", &["--users", "999"]), &["999 users"]);
@@ -69,7 +81,7 @@ fn what_cannot_be_run_is_told() {
     std::fs::write(&ids, "0\n1\n2\n3\n".repeat(50)).unwrap();
     stdout(&["trace", "import", "--from", "ids", ids.to_str().unwrap(), "-o", plain]);
     let size = ["--expert-size", "1MiB"];
-    refused(&[&["experiment", "semantic", plain][..], &size].concat(), &["2 folds of 1 sequences"]);
+    refused(&[&["experiment", "semantic", plain][..], &size].concat(), &["and the trace has 1"]);
     refused(
         &[&["compare", plain, "--policy", "semantic", "--train", "50%"][..], &size].concat(),
         &["sequences"],
@@ -78,6 +90,36 @@ fn what_cannot_be_run_is_told() {
         &[&["compare", plain, "--policy", "semantic"][..], &size].concat(),
         &["'semantic' needs the column 'embeddings'", "npz"],
     );
+}
+
+#[test]
+fn few_sequences_have_no_interval_and_no_verdict() {
+    let flags = ["experiment", "semantic", "--train", "99%", "--arm", "semantic"];
+    let output = hotset(&flags);
+    assert!(stderr(&output).contains("intervals need at least 5"), "{}", stderr(&output));
+    let report = json(&flags);
+    let row = row(&report["blocks"][0]["rows"], "semantic");
+    assert!(row["hit_points"]["low"].is_null() && row["hit_points"]["estimate"].is_number());
+    assert_eq!(report["verdicts"][0]["answer"], "undecided");
+}
+
+#[test]
+fn a_trace_without_decode_tokens_has_nothing_to_test() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prefill.hst");
+    let config = hotset::traces::SynthConfig {
+        layers: 2,
+        tokens: 200,
+        sequence_tokens: 20,
+        prompt_tokens: 20,
+        ..hotset::traces::SynthConfig::default()
+    };
+    let trace = hotset::traces::synth::generate(&config).unwrap();
+    hotset::traces::write_hst(&trace, &path, hotset::traces::Codec::Raw).unwrap();
+    for experiment in ["semantic", "prefetch"] {
+        let flags = ["experiment", experiment, path.to_str().unwrap(), "--expert-size", "1MiB"];
+        refused(&flags, &["the trace has no decode tokens"]);
+    }
 }
 
 #[test]

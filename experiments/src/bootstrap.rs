@@ -65,11 +65,18 @@ impl Resamples {
         self.drawn.chunks_exact(self.units.max(1)).map(figure).collect()
     }
 
-    /// The interval of a figure. Resamples in which it is not a number (nothing to divide by) are
+    /// With fewer units than this there is no interval: how far they differ is not known.
+    pub const FEWEST: usize = 5;
+
+    /// The interval of a figure; not a number at both ends with fewer than
+    /// [`FEWEST`](Self::FEWEST) units. Resamples in which it is not a number (nothing to divide by) are
     /// left out.
     pub fn interval(&self, figure: impl Fn(&[u32]) -> f64) -> Interval {
-        let once = vec![1; self.units];
-        interval(figure(&once), self.values(figure))
+        let estimate = figure(&vec![1; self.units]);
+        if self.units < Self::FEWEST {
+            return Interval { estimate, low: f64::NAN, high: f64::NAN };
+        }
+        interval(estimate, self.values(figure))
     }
 
     /// The interval of the difference between a figure of these units and one of others, drawn
@@ -81,6 +88,9 @@ impl Resamples {
         of_other: impl Fn(&[u32]) -> f64,
     ) -> Interval {
         let estimate = figure(&vec![1; self.units]) - of_other(&vec![1; other.units]);
+        if self.units.min(other.units) < Self::FEWEST {
+            return Interval { estimate, low: f64::NAN, high: f64::NAN };
+        }
         // Drawn from one seed, the two rows of draws would go together: turn one of them.
         let mut others = other.values(of_other);
         let turn = others.len() / 2 * usize::from(self.seed == other.seed);

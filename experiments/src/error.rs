@@ -8,14 +8,20 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ExperimentError {
     /// An arm that is not `POLICY` or `POLICY/PREFETCH`.
-    #[error(
-        "arm '{text}' is not POLICY or POLICY/PREFETCH, as in lru/cross-layer:width=8: {reason}"
-    )]
+    #[error("arm '{text}' (POLICY or POLICY/PREFETCH): {reason}")]
     Arm {
         /// What was given.
         text: String,
         /// Why not.
         reason: String,
+    },
+    /// Too few sequences to train on some and test others.
+    #[error(
+        "an experiment trains on some sequences and tests others, and the trace has {sequences}"
+    )]
+    FewSequences {
+        /// Sequences that there are.
+        sequences: usize,
     },
     /// A number of folds that cannot be.
     #[error("{folds} folds of {sequences} sequences: give 2 to {sequences}")]
@@ -34,14 +40,16 @@ pub enum ExperimentError {
     #[error("an experiment needs at least one link")]
     NoLink,
     /// A workload that could not be arranged.
-    #[error("workload: {0}")]
+    #[error("{0}")]
     Workload(String),
     /// A part of the trace that could not be cut out.
     #[error("cannot cut the trace: {0}")]
     Cut(String),
-    /// An arm named twice.
-    #[error("arm '{name}' is there twice")]
+    /// Something named twice.
+    #[error("{what} '{name}' is there twice")]
     Twice {
+        /// An arm, a link, a share.
+        what: &'static str,
         /// Its name.
         name: String,
     },

@@ -48,6 +48,9 @@ impl Folds {
         workload: Option<&Workload>,
     ) -> Result<Self, ExperimentError> {
         let sequences = trace.sequences().len();
+        if sequences < 2 {
+            return Err(ExperimentError::FewSequences { sequences });
+        }
         let tested: Vec<std::ops::Range<usize>> = match parts {
             Parts::Folds(folds) if (2..=sequences).contains(&folds) => (0..folds)
                 .map(|fold| fold * sequences / folds..(fold + 1) * sequences / folds)

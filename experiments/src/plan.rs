@@ -1,8 +1,8 @@
 //! What an experiment is run under.
 
 use hotset_cost_models::Link;
-use hotset_sim::{Capacity, Scope, TimeModel};
-use hotset_traces::{Shape, Trace, Workload};
+use hotset_sim::{Capacity, Scope, SimError, TimeModel};
+use hotset_traces::{Phase, Shape, Trace, Workload};
 use serde::Serialize;
 
 use crate::{Arm, ExperimentError, Parts};
@@ -68,14 +68,24 @@ impl Plan {
         if self.links.is_empty() {
             return Err(ExperimentError::NoLink);
         }
+        for (index, link) in self.links.iter().enumerate() {
+            if self.links[..index].iter().any(|other| other.name == link.name) {
+                return Err(ExperimentError::Twice { what: "link", name: link.name.clone() });
+            }
+        }
         let shape = match self.expert_bytes {
             Some(bytes) => trace.shape().with_expert_bytes(bytes),
             None => trace.shape().clone(),
         };
-        match shape.layers().iter().all(|layer| layer.expert_bytes > 0) {
-            true => Ok(shape),
-            false => Err(ExperimentError::ExpertSizeUnknown),
+        if shape.layers().iter().any(|layer| layer.expert_bytes == 0) {
+            return Err(ExperimentError::ExpertSizeUnknown);
         }
+        if !trace.phases().contains(&(Phase::Decode as u8)) {
+            return Err(SimError::NoTokens { phase: "decode" }.into());
+        }
+        // A workload may run sequences again, as many as there are.
+        self.time.check_clock(2 * trace.tokens(), &shape, &self.links)?;
+        Ok(shape)
     }
 
     pub(crate) fn summary(&self, shape: &Shape) -> Result<PlanSummary, ExperimentError> {
@@ -103,7 +113,7 @@ pub(crate) fn with_baseline(arms: Vec<Arm>) -> Result<Vec<Arm>, ExperimentError>
             continue;
         }
         if all.iter().any(|known| known.name == arm.name) {
-            return Err(ExperimentError::Twice { name: arm.name });
+            return Err(ExperimentError::Twice { what: "arm", name: arm.name });
         }
         all.push(arm);
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::break_even::{BreakEven, break_even};
 use crate::run::steps;
-use crate::semantic::{arms, block, warnings};
+use crate::semantic::{arms, block, too_few, warnings};
 use crate::verdict::{self, Verdict};
 use crate::{Arm, ArmRow, Block, ExperimentError, Folds, LeftOut, Plan, PlanSummary};
 
@@ -131,6 +131,8 @@ pub fn prefetch(
         })
         .collect::<Result<_, ExperimentError>>()?;
     let mut verdicts = pays(&ran.block.rows, &break_even);
+    let mut warnings = warnings(trace, &arms);
+    warnings.extend(too_few(ran.units.len()));
     verdicts.extend(verdict::over_links(&ran.block.rows));
     Ok(PrefetchReport {
         schema: hotset_sim::SCHEMA,
@@ -142,7 +144,7 @@ pub fn prefetch(
         break_even,
         left_out,
         verdicts,
-        warnings: warnings(trace, &arms),
+        warnings,
     })
 }
 
@@ -249,10 +251,10 @@ fn pays(rows: &[ArmRow], break_even: &[BreakEven]) -> Vec<Verdict> {
                     )
                 }
                 Some(BreakEven { always: Some(true), .. }) => {
-                    "; any precision pays here".to_owned()
+                    "; an oracle that is right in 1% of its guesses would pay".to_owned()
                 }
                 Some(BreakEven { always: Some(false), .. }) => {
-                    "; no precision pays here".to_owned()
+                    "; not even a perfect oracle would pay".to_owned()
                 }
                 _ => String::new(),
             };
@@ -260,8 +262,9 @@ fn pays(rows: &[ArmRow], break_even: &[BreakEven]) -> Vec<Verdict> {
                 question: format!("does {} pay over {}?", row.arm, link.link),
                 answer: verdict::answer(&saved),
                 because: format!(
-                    "saves {:+.3} ms a token [{:+.3}, {:+.3}]{needed}",
-                    saved.estimate, saved.low, saved.high
+                    "saves {:+.3} ms a token {}{needed}",
+                    saved.estimate,
+                    verdict::ends(&saved, 1.0, 3)
                 ),
             });
         }

@@ -75,6 +75,12 @@ pub fn semantic(
 ) -> Result<SemanticReport, ExperimentError> {
     let shape = plan.shape(trace)?;
     let (arms, left_out) = arms(trace, plan, &default_arms(trace.embeddings().is_some()))?;
+    for (index, share) in repetitions.iter().enumerate() {
+        if repetitions[..index].contains(share) {
+            let name = format!("{}%", share * 100.0);
+            return Err(ExperimentError::Twice { what: "repetition share", name });
+        }
+    }
     let workloads: Vec<Option<Workload>> = match repetitions {
         [] => vec![plan.workload],
         shares => shares
@@ -88,6 +94,8 @@ pub fn semantic(
         ran.push(block(trace, plan, &shape, workload, &arms, progress)?);
     }
     let verdicts = verdict::of_semantic(&ran);
+    let mut warnings = warnings(trace, &arms);
+    warnings.extend(ran.iter().find_map(|ran| too_few(ran.units.len())));
     Ok(SemanticReport {
         schema: hotset_sim::SCHEMA,
         experiment: "semantic",
@@ -96,7 +104,18 @@ pub fn semantic(
         blocks: ran.into_iter().map(|ran| ran.block).collect(),
         left_out,
         verdicts,
-        warnings: warnings(trace, &arms),
+        warnings,
+    })
+}
+
+/// Few sequences have no interval.
+pub(crate) fn too_few(units: usize) -> Option<String> {
+    (units < Resamples::FEWEST).then(|| {
+        format!(
+            "{units} different sequences were tested: intervals need at least {}, so every verdict \
+             is open",
+            Resamples::FEWEST
+        )
     })
 }
 
@@ -137,7 +156,12 @@ pub(crate) fn arms(
         let arm: Arm = text.parse()?;
         match hotset_sim::check_needs(trace, &arm.policy, &arm.prefetch) {
             Ok(()) => able.push(arm),
-            Err(lacks @ (SimError::MissingColumn { .. } | SimError::Lookahead { .. })) => {
+            Err(
+                lacks @ (SimError::MissingColumn { .. }
+                | SimError::Lookahead { .. }
+                | SimError::LookaheadPastEnd { .. }
+                | SimError::OneLayer),
+            ) => {
                 left_out.push(LeftOut { arm: arm.name, reason: lacks.to_string() });
             }
             Err(other) => return Err(other.into()),

@@ -31,12 +31,19 @@ pub(crate) fn answer(interval: &Interval) -> &'static str {
 }
 
 fn points(interval: &Interval) -> String {
-    format!("{:+.2} points [{:+.2}, {:+.2}]", interval.estimate, interval.low, interval.high)
+    format!("{:+.2} points {}", interval.estimate, ends(interval, 1.0, 2))
+}
+
+/// `[low, high]` in so many decimals; nothing where there is no interval.
+pub(crate) fn ends(interval: &Interval, scale: f64, decimals: usize) -> String {
+    if interval.low.is_nan() {
+        return "[no interval]".to_owned();
+    }
+    format!("[{:+.decimals$}, {:+.decimals$}]", interval.low * scale, interval.high * scale)
 }
 
 fn percent(interval: &Interval) -> String {
-    let of = |value: f64| value * 100.0;
-    format!("{:+.1}% [{:+.1}, {:+.1}]", of(interval.estimate), of(interval.low), of(interval.high))
+    format!("{:+.1}% {}", interval.estimate * 100.0, ends(interval, 100.0, 1))
 }
 
 /// What an arm's policy is called without its parameters, and whether it prefetches.
@@ -54,11 +61,10 @@ pub(crate) fn of_semantic(ran: &[Ran]) -> Vec<Verdict> {
             question: format!("does {} hit more often than lru?", row.arm),
             answer: answer(&row.hit_points),
             because: format!(
-                "{}, moving {:.2} times its experts [{:.2}, {:.2}]",
+                "{}, moving {:.2} times its experts {}",
                 points(&row.hit_points),
                 row.moved_ratio.estimate,
-                row.moved_ratio.low,
-                row.moved_ratio.high
+                ends(&row.moved_ratio, 1.0, 2)
             ),
         });
     }

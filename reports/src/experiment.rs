@@ -50,7 +50,7 @@ pub fn prefetch(report: &PrefetchReport) -> Result<Output, RenderError> {
 fn settings(settings: &PlanSummary) -> String {
     let parts = match settings.parts {
         hotset_experiments::Parts::Folds(folds) => format!("{folds} folds"),
-        hotset_experiments::Parts::Train(percent) => format!("trained on the first {percent}%"),
+        hotset_experiments::Parts::Train(percent) => format!("train {percent}%"),
     };
     format!(
         "decode · {} scope · {} slots · {parts} · compute {:.3} ms a token\n\
@@ -71,6 +71,9 @@ fn name(arm: &str) -> Cell {
             Some((name, parameters)) if part.len() > 16 => {
                 lines.push(format!("{name}:"));
                 lines.push(format!("  {parameters}"));
+            }
+            _ if lines.last().is_some_and(|line| line.ends_with(',')) => {
+                lines.push(format!("  {part}"));
             }
             _ => lines.push(part.to_owned()),
         }
@@ -96,7 +99,10 @@ fn role(role: Role) -> &'static str {
 
 /// `+1.23` and the interval around it, in this many decimals.
 fn interval(interval: &Interval, scale: f64, decimals: usize) -> [Cell; 2] {
-    let of = |value: f64| format!("{:+.decimals$}", value * scale);
+    let of = |value: f64| match value.is_nan() {
+        true => "-".to_owned(),
+        false => format!("{:+.decimals$}", value * scale),
+    };
     [of(interval.estimate).into(), format!("{} {}", of(interval.low), of(interval.high)).into()]
 }
 
@@ -124,6 +130,10 @@ fn of_block(block: &Block) -> Vec<Sheet> {
     );
     for row in &block.rows {
         let [points, points_95] = interval(&row.hit_points, 1.0, 2);
+        let moved_95 = match row.moved_ratio.low.is_nan() {
+            true => "- -".to_owned(),
+            false => format!("{:.2} {:.2}", row.moved_ratio.low, row.moved_ratio.high),
+        };
         hits.rows.push(vec![
             named(row),
             Cell::percent(Some(row.hit_rate)),
@@ -131,7 +141,7 @@ fn of_block(block: &Block) -> Vec<Sheet> {
             points_95,
             Cell::Number(row.moved_per_token, 1),
             Cell::Number(row.moved_ratio.estimate, 2),
-            format!("{:.2} {:.2}", row.moved_ratio.low, row.moved_ratio.high).into(),
+            moved_95.into(),
         ]);
     }
     let mut sheets = vec![hits];
@@ -218,8 +228,8 @@ fn break_even(rows: &[BreakEven]) -> Sheet {
     for row in rows {
         let replayed = match (row.replayed, row.always) {
             (Some(share), _) => Cell::percent(Some(share)),
-            (None, Some(true)) => "pays at all".into(),
-            _ => "never pays".into(),
+            (None, Some(true)) => "any".into(),
+            _ => "none".into(),
         };
         sheet.rows.push(vec![
             row.link.as_str().into(),
@@ -233,7 +243,8 @@ fn break_even(rows: &[BreakEven]) -> Sheet {
         ]);
     }
     sheet.note = "computed from copy, compute and what a wasted copy pushes out; replayed by an\n\
-                  oracle whose precision is halved in on the point where lru is as fast"
+                  oracle whose precision is halved in on the point where lru is as fast (any: one\n\
+                  that is right in 1% of its guesses pays; none: not even a perfect one does)"
         .to_owned();
     sheet
 }

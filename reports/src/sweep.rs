@@ -160,9 +160,7 @@ fn knees(knees: &[Knee]) -> Sheet {
                 knee.link.as_deref().unwrap_or("moved").into(),
                 match knee.rule {
                     KneeRule::Chord => "chord".into(),
-                    KneeRule::SavesLessThan { ms_per_gib } => {
-                        format!("<{ms_per_gib} ms/GiB").into()
-                    }
+                    KneeRule::SavesLessThan { ms_per_gib } => format!("<{ms_per_gib}ms/GiB").into(),
                 },
                 Cell::Text(thousands(knee.capacity_slots.into())),
                 Cell::Number(knee.capacity_share * 100.0, 1),

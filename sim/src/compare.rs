@@ -185,6 +185,9 @@ pub(crate) fn run<K: Keeper>(
     let futures = Futures::new(trace, &steps, request.semantics, request.phase.only())
         .with_prefill(request.serving.prefill);
     let timed = request.timelines && request.semantics == Semantics::Event && is_sized(&shape);
+    if timed {
+        request.time.check_clock(trace.tokens(), &shape, &request.links)?;
+    }
     let uses = training.map(|training| uses(training, request.phase.only()));
     let predictor = match (&request.serving.prefetch, training) {
         (Prefetch::By(forecast), Some(training)) => {

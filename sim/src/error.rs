@@ -90,6 +90,31 @@ pub enum SimError {
         /// Layers recorded.
         recorded: usize,
     },
+    /// A prefetch past the last layer.
+    #[error(
+        "prefetch {asked} layers ahead, but the trace has {layers} layers: lookahead is at most {}",
+        .layers - 1
+    )]
+    LookaheadPastEnd {
+        /// Layers asked for.
+        asked: usize,
+        /// Layers of the trace.
+        layers: usize,
+    },
+    /// Nothing to predict.
+    #[error("the trace has one layer: there is none further on to prefetch for")]
+    OneLayer,
+    /// More picoseconds than the clock can count.
+    #[error(
+        "the run would take up to {days} days on link '{link}', more than the clock counts (106): \
+         check --compute-ms, --expert-size and the link's rate"
+    )]
+    TooLong {
+        /// The link.
+        link: String,
+        /// Days, one thing after another.
+        days: u64,
+    },
     /// Copies are taken back as time goes by, which is another time on every link.
     #[error(
         "'cancel=true' depends on when copies run, so it needs exactly one link with timelines and \
@@ -125,7 +150,7 @@ pub enum SimError {
     /// A replay in full knows no parts of a trace.
     #[error(
         "a replay in full is of the trace as it is: 'compare' takes --train, --shuffle, \
-         --no-timeline, trained policies and the adaptive scope; 'trace shuffle' writes a shuffled \
+         --no-timeline, trained policies and prefetchers (learn=trained), and the adaptive scope; 'trace shuffle' writes a shuffled \
          trace"
     )]
     WholeTrace,

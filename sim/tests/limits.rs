@@ -82,6 +82,10 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
             1 => format!("ahead:lookahead={lookahead},width={width}").parse().unwrap(),
             _ => any_prefetch(&mut numbers),
         };
+        let layers = shape.layers().len();
+        if matches!(&setting.prefetch, Prefetch::By(f) if f.horizon().nearest >= layers) {
+            setting.prefetch = Prefetch::None;
+        }
         setting.misses = match numbers.below(4) {
             0 => Misses::Host,
             1 => Misses::Balanced { fetch_permille: numbers.below(1001) },

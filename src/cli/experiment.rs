@@ -19,7 +19,8 @@ Examples:
   hotset experiment semantic x.hst --arm semantic:k=4 --arm lru/cross-layer:width=8
 
 An arm is POLICY or POLICY/PREFETCH; 'hotset policies semantic' lists parameters. LRU is always
-there, and every arm is compared with it on the same sequences.")]
+there, and every arm is compared with it on the same sequences. Where neither --compute-ms nor
+--machine is given, kernels are an H200's that read 20 MiB a layer beside the experts.")]
     Semantic(SemanticArgs),
     /// What does each predictor know, what does it move, and where does that pay?
     #[command(after_help = "\
@@ -30,7 +31,9 @@ Examples:
 
 Control of any prefetcher, behind its name: lookahead, reach (layers), width (guesses a token and
 layer), threshold (confidence), budget (MiB a step), priority=token|confidence,
-protect=guesses|nothing, cancel=true (one link), learn=both|online|trained.")]
+protect=guesses|nothing, cancel=true (one link), learn=both|online|trained; 'hotset policies ahead'
+says what each means. Where neither --compute-ms nor --machine is given, kernels are an H200's that
+read 20 MiB a layer beside the experts.")]
     Prefetch(PrefetchArgs),
 }
 
@@ -103,7 +106,7 @@ pub struct ExperimentArgs {
     /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4 [default: as recorded]
     #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
     pub expert_size: Option<u64>,
-    /// Draws of the bootstrap over sequences; intervals hold 95% of them
+    /// Draws of the bootstrap over sequences, 100 to 100000; intervals hold 95% of them
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub resamples: usize,
     /// Seed of workloads and of the bootstrap

@@ -11,7 +11,7 @@ pub struct ServingArgs {
     /// Who says what to fetch before it is asked for: none, ahead (recorded predictions),
     /// cross-layer, ... (see 'hotset policies'); control follows as in
     /// ahead:lookahead=1,width=4,threshold=0.5,budget=16,cancel=true
-    #[arg(long, help_heading = "Serving", value_name = "NAME", default_value = "none")]
+    #[arg(long, help_heading = "Serving", value_name = "NAME", default_value = "none", value_parser = parse::prefetch)]
     pub prefetch: Prefetch,
     /// What becomes of misses
     #[arg(long, help_heading = "Serving", value_enum, default_value_t = MissName::Fetch)]
@@ -42,7 +42,7 @@ pub struct ServingArgs {
 /// What takes how long.
 #[derive(Debug, Args)]
 pub struct TimeArgs {
-    /// Compute a token in ms [default: prices are of transfers alone]
+    /// Compute a token in ms [default: none, but an H200's kernels in experiments]
     #[arg(long, help_heading = "Time", value_name = "MS", allow_negative_numbers = true, value_parser = parse::milliseconds)]
     pub compute_ms: Option<f64>,
     /// Kernels priced by the memory of this machine (see 'hotset link'), or of a profile (.toml)

@@ -53,6 +53,10 @@ fn tell_costs(trace: &Trace, plan: &Plan, lookaheads: &[u32]) -> Result<(), Faul
 }
 
 fn plan(args: &ExperimentArgs, repetition: Option<f64>) -> Result<Plan, Fault> {
+    if args.time.host_threads.is_some() {
+        let told = "--host-threads has nothing to serve: every miss of an experiment is fetched";
+        return Err(Fault::Usage(told.to_owned()));
+    }
     let unsaid = args.time.machine.is_none() && args.time.compute_ms.is_none();
     let machine = args.time.machine.as_deref().or(unsaid.then_some(MACHINE));
     let machine = machine.map(parse::machine).transpose()?;

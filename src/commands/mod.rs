@@ -53,11 +53,16 @@ fn open_named(path: &Path) -> Result<Trace, Fault> {
 
 /// Breaks a text into lines that leave the table within 80 columns.
 fn wrap(text: &str) -> String {
+    wrap_to(text, 50)
+}
+
+/// Breaks a text into lines of at most `width` bytes, where its words let it.
+fn wrap_to(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + 1 + word.len() <= 50 => {
+            Some(line) if line.len() + 1 + word.len() <= width => {
                 line.push(' ');
                 line.push_str(word);
             }

@@ -5,11 +5,11 @@ use hotset::policies::{
     ADMISSIONS, AdmissionInfo, Need, POLICIES, Parameter, PolicyInfo, PolicySpec,
 };
 use hotset::reports::{Column, Output, Sheet};
-use hotset::sim::predictors;
+use hotset::sim::{Control, predictors};
 use serde::Serialize;
 
 use crate::cli::PoliciesArgs;
-use crate::commands::wrap;
+use crate::commands::{wrap, wrap_to};
 use crate::fault::{Fault, Verdict};
 use crate::output;
 
@@ -61,7 +61,7 @@ fn list() -> Result<Output, Fault> {
     );
     sheet.rows = POLICIES
         .iter()
-        .map(|info| vec![info.name.into(), info.summary.into(), needs(info).into()])
+        .map(|info| vec![info.name.into(), wrap_to(info.summary, 46).into(), needs(info).into()])
         .collect();
     let mut prefetchers = Sheet::new(
         "",
@@ -72,12 +72,14 @@ fn list() -> Result<Output, Fault> {
         ],
     );
     prefetchers.rows = predictors()
-        .map(|info| vec![info.name.into(), info.summary.into(), predictor_needs(info).into()])
+        .map(|info| {
+            vec![info.name.into(), wrap_to(info.summary, 46).into(), predictor_needs(info).into()]
+        })
         .collect();
     let admissions: Vec<&str> = ADMISSIONS.iter().map(|info| info.name).collect();
     prefetchers.note = format!(
         "'hotset policies NAME' gives definition, parameters and source\n\
-         admission in front of any (--admit, or lru+NAME): {}",
+         admissions in front of any policy (--admit, or lru+NAME):\n{}",
         admissions.join(" ")
     );
     #[derive(Serialize)]
@@ -111,6 +113,10 @@ fn prefetcher(info: &PredictorInfo) -> Result<Output, Fault> {
     ];
     let mut sheets = vec![Sheet::facts("", facts)];
     sheets.extend(parameters(info.parameters));
+    if let Some(mut control) = parameters(&Control::PARAMETERS) {
+        control.title = "control of any prefetcher".to_owned();
+        sheets.push(control);
+    }
     Ok(Output::new(info, sheets)?)
 }
 

@@ -10,6 +10,10 @@ use crate::parse;
 
 /// Flags to a request over `trace`.
 pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Result<Compare, Fault> {
+    if args.time.host_threads.is_some() && args.serving.miss == MissName::Fetch {
+        let told = "--host-threads has nothing to serve: give --miss host or --miss balanced";
+        return Err(Fault::Usage(told.to_owned()));
+    }
     let machine = args.time.machine.as_deref().map(parse::machine).transpose()?;
     let links = parse::links(&args.link, machine.as_ref())?;
     let sized = trace.shape().layers().iter().map(|layer| layer.expert_bytes).max();

@@ -1,5 +1,6 @@
 //! How much of what is predicted is fetched, and what it may push out.
 
+use hotset_policies::Parameter;
 use hotset_policies::predict::Horizon;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,10 @@ pub enum Protect {
     Nothing,
 }
 
+const fn parameter(name: &'static str, default: &'static str, meaning: &'static str) -> Parameter {
+    Parameter { name, default, meaning }
+}
+
 impl Default for Control {
     fn default() -> Self {
         Self {
@@ -66,6 +71,19 @@ impl Control {
     /// The keys by which it is given.
     pub const KEYS: [&str; 8] =
         ["lookahead", "reach", "width", "threshold", "budget", "priority", "cancel", "protect"];
+
+    /// What each key means, and that of when a predictor learns.
+    pub const PARAMETERS: [Parameter; 9] = [
+        parameter("lookahead", "1", "layers to the nearest that is predicted, at least 1"),
+        parameter("reach", "1", "layers that are predicted from there on, nearest first"),
+        parameter("width", "0", "guesses a token and layer; 0: the layer's top-k, or as recorded"),
+        parameter("threshold", "0", "guesses with less confidence are left out, 0 to 1"),
+        parameter("budget", "0", "MiB that a step may prefetch at most; 0: without limit"),
+        parameter("priority", "token", "token by token, or most confident first: confidence"),
+        parameter("protect", "guesses", "what a prefetch may not push out: guesses, nothing"),
+        parameter("cancel", "false", "take back copies that have not begun and are not wanted"),
+        parameter("learn", "both", "both; online: in the run alone; trained: before it alone"),
+    ];
 
     /// Checks the ranges that the types do not.
     ///

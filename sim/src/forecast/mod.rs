@@ -75,6 +75,13 @@ pub fn check_needs(
 /// What the predictor reads of a trace beside the routes.
 fn needs(forecast: &Forecast, trace: &Trace) -> Result<Reads, SimError> {
     let info = forecast.source.info();
+    let (asked, layers) = (forecast.horizon().nearest, trace.shape().layers().len());
+    if layers == 1 {
+        return Err(SimError::OneLayer);
+    }
+    if asked >= layers {
+        return Err(SimError::LookaheadPastEnd { asked, layers });
+    }
     let weights = info.needs == PredictorNeed::Weights;
     if weights && trace.weights().is_none() {
         return Err(SimError::missing_column(trace, "prefetcher", info.name, "weights"));

@@ -206,6 +206,16 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_of_control_are_those_stated() {
+        for parameter in Control::PARAMETERS {
+            let text = format!("cross-layer:{}={}", parameter.name, parameter.default);
+            let stated = read(&text);
+            assert_eq!((stated.control, stated.learn), (Control::default(), Learn::Both), "{text}");
+            assert!(parameter.name == "learn" || Control::KEYS.contains(&parameter.name));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_told() {
         let told = |text: &str| text.parse::<Prefetch>().unwrap_err().to_string();
         assert!(told("ahead:lookahead=0").contains("at least 1 layer"));

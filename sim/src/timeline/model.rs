@@ -1,8 +1,10 @@
 //! What a timeline is told of the engine that it stands for.
 
-use hotset_cost_models::{HbmModel, MachineProfile, Picos};
+use hotset_cost_models::{HbmModel, Link, MachineProfile, Picos};
 use hotset_traces::{LayerShape, Shape};
 use serde::{Deserialize, Serialize};
+
+use crate::SimError;
 
 /// Compute of a token's layers when every expert is resident.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -94,6 +96,39 @@ pub struct TimeModel {
     /// Host threads that serve experts; `None`: the most that the link's contention was measured
     /// with.
     pub host_threads: Option<u32>,
+}
+
+impl TimeModel {
+    /// Refuses a run of `tokens` tokens whose time, one thing after another on the slowest link,
+    /// the clock cannot count.
+    ///
+    /// # Errors
+    /// [`SimError::TooLong`].
+    pub fn check_clock(
+        &self,
+        tokens: usize,
+        shape: &Shape,
+        links: &[Link],
+    ) -> Result<(), SimError> {
+        const DAY: u128 = 86_400_000_000_000_000;
+        for link in links {
+            // Every expert that a token uses may be copied twice: asked for and predicted.
+            let copies: u128 = shape
+                .layers()
+                .iter()
+                .map(|layer| {
+                    u128::from(layer.top_k) * u128::from(link.demand_ps(layer.expert_bytes, 1))
+                })
+                .sum();
+            let token = u128::from(self.compute.token_ps(shape)) + 2 * copies;
+            let whole = token * tokens as u128;
+            if whole > i64::MAX as u128 {
+                let days = u64::try_from(whole / DAY).unwrap_or(u64::MAX);
+                return Err(SimError::TooLong { link: link.name.clone(), days });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for TimeModel {
