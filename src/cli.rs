@@ -182,6 +182,10 @@ pub struct ReplayArgs {
     /// something is trained, else nothing]
     #[arg(long, value_name = "SHARE", value_parser = parse::training_share)]
     pub train: Option<f64>,
+    /// Place by an engine's counts (imatrix, SGLang's stat, ...) instead of by a training part: for
+    /// the policy 'static'
+    #[arg(long, value_name = "FILE")]
+    pub histogram: Option<PathBuf>,
     /// Permute the order of tokens within each sequence and phase before anything else: what is
     /// then lost was temporal locality
     #[arg(long, value_enum, value_name = "WHAT")]

@@ -158,3 +158,38 @@ fn help_teaches() {
     assert!(stdout(&["link"]).contains("zgx-c2c"));
     assert!(stdout(&["link", "zgx-c2c"]).contains("HP ZGX Fury"));
 }
+
+/// Counts that are 1 for the first 16 experts of each layer and 0 for the others: static placement
+/// at 25% holds just those, each from its first use on.
+#[test]
+fn static_placement_goes_by_an_engine_s_histogram() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counts.npy");
+    let header =
+        format!("{:<117}\n", "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 16, 64), }");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    let counts = (0..16 * 64).map(|key| if key % 64 < 16 { 1.0f64 } else { 0.0 });
+    counts.for_each(|count| bytes.extend(count.to_le_bytes()));
+    std::fs::write(&path, bytes).unwrap();
+
+    let trace = hotset::traces::bundled().unwrap();
+    let (mut uses, mut held) = (0u64, std::collections::BTreeSet::new());
+    for row in (0..trace.tokens()).filter(|&row| trace.phases()[row] == 1) {
+        for layer in 0..16 {
+            for id in trace.layer_ids(row, layer).iter().filter(|&id| id < 16) {
+                uses += 1;
+                held.insert((layer, id));
+            }
+        }
+    }
+    let path = path.to_str().unwrap();
+    let flags = ["compare", "--policy", "static", "--capacity", "25%", "--phase", "decode"];
+    let report = json(&[&flags[..], &["--histogram", path]].concat());
+    assert_eq!(report["rows"][0]["hits"], uses - held.len() as u64);
+    assert!(report["settings"]["histogram"].as_str().unwrap().contains("256 uses"));
+    assert!(report["settings"]["split"].is_null());
+    refused(&["compare", "--policy", "lru", "--histogram", path], &["give --policy static"]);
+    refused(&[&flags[..], &["--histogram", "Cargo.toml"]].concat(), &["is no histogram"]);
+}

@@ -49,6 +49,9 @@ pub struct Compare {
     /// Share of the sequences, in percent, to train on; the others alone are then replayed. `None`:
     /// half where something is trained, else nothing.
     pub train: Option<f64>,
+    /// Uses of each dense key that an engine counted, by which trained policies place instead of
+    /// by a training part, with what they came from.
+    pub histogram: Option<(String, Arc<[u64]>)>,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -58,7 +61,8 @@ impl Compare {
     pub(crate) fn training_share(&self) -> Option<f64> {
         let trained = self.scopes.contains(&Scope::Adaptive)
             || matches!(&self.serving.prefetch, Prefetch::By(forecast) if forecast.needs_training())
-            || self.policies.iter().any(|(_, policy)| policy.info().needs == Need::Training);
+            || self.histogram.is_none()
+                && self.policies.iter().any(|(_, policy)| policy.info().needs == Need::Training);
         self.train.or(trained.then_some(50.0))
     }
 
@@ -188,7 +192,10 @@ pub(crate) fn run<K: Keeper>(
     if timed {
         request.time.check_clock(trace.tokens(), &shape, &request.links)?;
     }
-    let uses = training.map(|training| uses(training, request.phase.only()));
+    let uses = match &request.histogram {
+        Some((_, counted)) => Some(Arc::clone(counted)),
+        None => training.map(|training| uses(training, request.phase.only())),
+    };
     let predictor = match (&request.serving.prefetch, training) {
         (Prefetch::By(forecast), Some(training)) => {
             let steps = request.serving.steps(training, request.chunk)?;
@@ -511,6 +518,7 @@ fn settings(trace: &Trace, request: &Compare, (shape, split): (&Shape, Option<Sp
         contention: request.time.contention,
         host_threads: request.time.host_threads,
         machine: None,
+        histogram: request.histogram.as_ref().map(|(from, _)| from.clone()),
         seed: request.seed,
         shuffle: request.shuffle,
         split,

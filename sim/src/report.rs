@@ -140,6 +140,9 @@ pub struct Settings {
     /// The machine whose kernels these are, where whoever asked named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
+    /// The counts by which trained policies placed, where they were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<String>,
     /// Seed of everything random.
     pub seed: u64,
     /// What was permuted before the replay; the trace's digest is that of the result.

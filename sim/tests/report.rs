@@ -27,6 +27,7 @@ fn request(prefetch: Prefetch) -> Compare {
         timelines: true,
         shuffle: None,
         train: None,
+        histogram: None,
         seed: 0,
         links: machine.links,
     }

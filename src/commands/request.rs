@@ -1,8 +1,12 @@
 //! What the flags of `compare`, `sweep` and `replay` ask for.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use hotset::cost_models::{Link, MachineProfile};
+use hotset::policies::Need;
 use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, TimeModel};
-use hotset::traces::Trace;
+use hotset::traces::{Detected, Histogram, Trace, detect};
 
 use crate::cli::{ArrivalName, MissName, ReplayArgs, ServingArgs, TimeArgs};
 use crate::fault::Fault;
@@ -42,8 +46,35 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
         timelines: !args.no_timeline,
         shuffle: args.shuffle.map(Into::into),
         train: args.train,
+        histogram: args
+            .histogram
+            .as_deref()
+            .map(|path| histogram(path, args, trace))
+            .transpose()?,
         seed: args.seed,
     })
+}
+
+/// An engine's counts for the policies that place by them; the text tells one from another.
+fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<(String, Arc<[u64]>), Fault> {
+    let placed = parse::policies(&args.policy)?;
+    if placed.iter().all(|(_, policy)| policy.info().needs != Need::Training) {
+        let told = "--histogram has no policy to place: give --policy static";
+        return Err(Fault::Usage(told.to_owned()));
+    }
+    let Some(Detected::Histogram(format)) = detect(path) else {
+        let path = path.display();
+        return Err(Fault::Usage(format!(
+            "{path} is no histogram: see 'hotset trace info {path}'"
+        )));
+    };
+    let counted = Histogram::read(format, &[path.to_owned()])?;
+    let uses = counted.uses(trace.shape())?;
+    // FNV-1a: two histograms of one name are told apart.
+    let mixed = uses.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &uses| {
+        (hash ^ uses).wrapping_mul(0x0100_0000_01b3)
+    });
+    Ok((format!("{}: {} uses, {mixed:016x}", counted.name, counted.total()), uses.into()))
 }
 
 /// Runs `work` on this many threads, or on all cores.
