@@ -50,7 +50,7 @@ pub use import::histogram::{
 };
 pub use import::{
     Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
-    import_files, input_bytes,
+    import_files, input_bytes, recognise,
 };
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, Shape};
