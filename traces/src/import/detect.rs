@@ -6,12 +6,12 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use super::Format;
 use super::array::{Array, Dtype, Place};
 use super::arrays::{Arrays, Npz};
 use super::histogram::HistogramFormat;
 use super::input::Input;
 use super::torch::Torch;
+use super::{BESIDE, Format};
 use crate::error::{Error, Result};
 
 /// What a file is.
@@ -93,7 +93,8 @@ fn folder(path: &Path) -> Result<Option<Detected>> {
     let files: std::io::Result<Vec<_>> =
         entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut files = files.map_err(io)?;
-    files.retain(|file| file.is_file());
+    let beside = |file: &Path| BESIDE.iter().any(|name| file.ends_with(name));
+    files.retain(|file| file.is_file() && !beside(file));
     files.sort();
     // A folder is what all of its files are.
     let Some(file) = files.first() else {
@@ -289,7 +290,8 @@ mod tests {
         says(&npy("<f4", "(1, 1, 1)", &[0; 4]), "whole numbers");
         says(&npy("|u1", "(1, 1)", &[0]), "expected [tokens, layers, top-k], found [1, 1]");
         says(&npy("<c8", "(1, 1, 1)", &[0; 8]), "elements of type <c8");
-        // The folder's first file is at fault.
+        // Weights beside the ids are not looked at; the folder's first file is at fault.
+        std::fs::write(folder.path().join("weights.npy"), b"").unwrap();
         assert!(reason(folder.path()).contains("<c8"));
         #[cfg(unix)]
         assert!(reason(Path::new("/dev/null")).contains("give --from"));
