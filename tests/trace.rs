@@ -256,7 +256,7 @@ fn a_slice_of_absurdly_many_sequences_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.hst");
     let out = out.to_str().unwrap();
-    for list in ["0..18446744073709551615", "18446744073709551615"] {
+    for list in ["0..18446744073709551615", "18446744073709551614"] {
         refused(&["trace", "slice", "--sequences", list, "-o", out], &["no sequence", "there are"]);
     }
     refused(&["trace", "slice", "--sequences", "0..3,2", "-o", out], &["2 is not after"]);
