@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use hotset::reports::{Format, Output};
+use hotset::traces::{Progress, Watched, write_file};
 
 use crate::fault::Fault;
+use crate::interrupt;
 
 /// How and where to give results.
 #[derive(Debug, Args)]
@@ -55,7 +57,64 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
     }
 }
 
-/// Writes a file through a temporary one beside it, so that it is never seen half written.
+/// Refuses an output that is one of the inputs under any name, or lies in an input folder.
+pub fn apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Fault> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // A file that is not there yet has no name of its own, but its folder has.
+    let real = output.canonicalize().ok().or_else(|| {
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(folder.join(output.file_name()?))
+    });
+    // Where nothing can be written, writing says why.
+    let Some(real) = real else { return Ok(()) };
+    for input in inputs {
+        let Ok(input) = input.canonicalize() else { continue };
+        let name = output.display();
+        if real == input {
+            let problem = format!("{name}: the output is the input; name another file");
+            return Err(Fault::Usage(problem));
+        }
+        if input.is_dir() && real.starts_with(&input) {
+            let folder = input.display();
+            let problem = format!("{name}: the output lies in the input folder {folder}");
+            return Err(Fault::Usage(problem + "; name a file outside of it"));
+        }
+    }
+    Ok(())
+}
+
+/// Lets Ctrl-C stop what is being written, so that nothing is left of it.
+pub struct Stoppable;
+
+impl Stoppable {
+    /// From here on the work asks; a second Ctrl-C ends the process at once.
+    pub fn begin() -> Self {
+        interrupt::cooperate();
+        Self
+    }
+
+    /// Stops here if Ctrl-C was pressed, before a file at `path` is begun.
+    pub fn go_on(&self, path: &Path) -> Result<(), Fault> {
+        match self.cancelled() {
+            true => Err(Fault::Write {
+                path: path.display().to_string(),
+                reason: std::io::Error::other("interrupted"),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Progress for Stoppable {
+    fn advance(&self, _: u64) {}
+
+    fn cancelled(&self) -> bool {
+        interrupt::requested()
+    }
+}
+
+/// Writes a file through a temporary one beside it, so that it is never seen half written; links
+/// are followed, pipes and devices written into.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     write_through(path, |file| {
         file.write_all(bytes)
@@ -66,19 +125,10 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
 /// The same for what is too long to hold: `write` gets the temporary file.
 pub fn write_through<T>(
     path: &Path,
-    write: impl FnOnce(&mut std::fs::File) -> Result<T, Fault>,
+    write: impl FnOnce(&mut Watched<'_>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let fault = |reason| Fault::Write { path: path.display().to_string(), reason };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    // As any other program's output: the user's umask decides who may read it.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(fault)?;
-    let written = write(file.as_file_mut())?;
-    file.as_file().sync_all().map_err(fault)?;
-    file.persist(path).map_err(|error| fault(error.error))?;
-    Ok(written)
+    write_file(path, &Stoppable::begin(), fault, write)
 }
 
 /// Prints to standard output; a reader that has seen enough (`| head`) is no fault.
@@ -88,5 +138,34 @@ fn print(text: &str) -> Result<(), Fault> {
             Err(Fault::Write { path: "standard output".to_owned(), reason: error })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_stay_apart_from_inputs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(path("in/sub")).unwrap();
+        std::fs::write(path("in/a"), "").unwrap();
+        let refused = |output: &str, input: &str| {
+            apart(&path(output), [path(input).as_path()]).err().map(|fault| fault.to_string())
+        };
+        let same = refused("in/sub/../a", "in/a").unwrap();
+        assert!(same.contains("the output is the input"), "{same}");
+        let inside = refused("in/sub/new", "in").unwrap();
+        assert!(inside.contains("lies in the input folder"), "{inside}");
+        assert_eq!(refused("in/b", "in/a"), None);
+        assert_eq!(refused("inn", "in"), None);
+        assert_eq!(refused("in/b", "in/absent"), None);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(path("in/a"), path("link")).unwrap();
+            assert!(refused("link", "in/a").is_some());
+            assert!(refused("in/a", "link").is_some());
+        }
     }
 }

@@ -250,3 +250,170 @@ fn cut_composed_and_exported() {
     refused(&["trace", "slice", "--sequences", "99", "-o", &back], &["no sequence 99"]);
     refused(&["trace", "compose", "--concurrency", "99", "-o", &back], &["concurrency 99"]);
 }
+
+#[test]
+fn a_slice_of_absurdly_many_sequences_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.hst");
+    let out = out.to_str().unwrap();
+    for list in ["0..18446744073709551615", "18446744073709551614"] {
+        refused(&["trace", "slice", "--sequences", list, "-o", out], &["no sequence", "there are"]);
+    }
+    refused(&["trace", "slice", "--sequences", "0..3,2", "-o", out], &["2 is not after"]);
+}
+
+#[test]
+fn an_output_never_takes_its_inputs_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = small(folder.path());
+    let ids = folder.path().join("ids.txt");
+    let dotted = folder.path().join(".").join("small.hst");
+    let (path, dotted) = (trace.to_str().unwrap(), dotted.to_str().unwrap());
+    let before = std::fs::read(&trace).unwrap();
+    for command in [
+        &["trace", "export", path, "--to", "jsonl"][..],
+        &["trace", "slice", path],
+        &["trace", "compose", path, "--concurrency", "1"],
+        &["trace", "shuffle", path],
+        &["trace", "info", path],
+        &["trace", "validate", path],
+    ] {
+        refused(&[command, &["-o", dotted]].concat(), &["the output is the input"]);
+        assert!(std::fs::read(&trace).unwrap() == before, "{command:?}");
+    }
+    let ids = ids.to_str().unwrap();
+    let import = |input: &str, output: &str, part: &str| {
+        refused(&["trace", "import", "--from", "ids", input, "-o", output], &[part]);
+    };
+    import(ids, ids, "the output is the input");
+    let whole = folder.path().to_str().unwrap();
+    import(whole, &format!("{whole}/new.hst"), "lies in the input folder");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_devices_stay_what_they_are() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().unwrap();
+    let trace = small(folder.path());
+    let path = trace.to_str().unwrap();
+    let [target, link] = ["target", "link"].map(|name| folder.path().join(name));
+    std::fs::write(&target, "").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    stdout(&["trace", "export", path, "--to", "jsonl", "-o", link.to_str().unwrap()]);
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert!(std::fs::read_to_string(&target).unwrap().starts_with("{\""));
+    for command in [&["trace", "slice", path][..], &["trace", "export", path, "--to", "npz"]] {
+        stdout(&[command, &["-o", "/dev/null"]].concat());
+        let kind = std::fs::metadata("/dev/null").unwrap().file_type();
+        assert!(kind.is_char_device());
+    }
+    stdout(&["trace", "info", path, "-o", "/dev/null"]);
+    if Path::new("/dev/full").exists() {
+        let full = ["trace", "export", path, "--to", "jsonl", "-o", "/dev/full"];
+        refused(&full, &["cannot write /dev/full"]);
+    }
+}
+
+#[test]
+fn write_errors_name_the_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("absent").join("out.hst");
+    let output = hotset(&["trace", "slice", "-o", out.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = stderr(&output);
+    assert!(error.contains("absent/out.hst") && !error.contains(".hotset-"), "{error}");
+}
+
+#[test]
+fn prompt_tokens_without_effect_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    small(folder.path());
+    let (ids, out) = (folder.path().join("ids.txt"), folder.path().join("out.hst"));
+    let (ids, out) = (ids.to_str().unwrap(), out.to_str().unwrap());
+    let import = ["trace", "import", "--from", "ids", ids, "-o", out, "--prompt-tokens", "1"];
+    refused(&import, &["--prompt-tokens", "ids has no use for them"]);
+    refused(&[&import[..], &["--phase", "decode"]].concat(), &["--phase", "give one of them"]);
+    let Some(request) = shared("formats/vllm_routed_experts_req0.npy") else { return };
+    let request = request.to_str().unwrap();
+    let import = ["trace", "import", "--from", "vllm", request, "-o", out, "--prompt-tokens"];
+    refused(&[&import[..], &["5,18"]].concat(), &["2 numbers for 1 requests"]);
+}
+
+#[test]
+fn export_says_what_it_drops() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    let columns = json(&["trace", "info"])["columns"].clone();
+    let output = hotset(&["trace", "export", "--to", "jsonl", "-o", out]);
+    let error = stderr(&output);
+    assert!(output.status.success(), "{error}");
+    for column in columns.as_array().unwrap() {
+        let name = column["name"].as_str().unwrap();
+        let lost = ["predictions", "embeddings"].contains(&name) && column["present"] == true;
+        let said = error.lines().any(|line| line.starts_with("note: ") && line.contains(name));
+        assert_eq!(said, lost, "{name}: {error}");
+    }
+    let oracle = hotset(&["trace", "export", "--to", "oracle-general", "-o", out]);
+    assert!(stderr(&oracle).contains("note: oracle-general does not keep the trace's positions"));
+}
+
+#[test]
+fn what_keeps_a_format_from_being_told_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.npy");
+    let path = input.to_str().unwrap();
+    let says = |input: &str, part: &str| {
+        refused(&["trace", "import", input, "-o", "out.hst"], &[part]);
+    };
+    says(folder.path().to_str().unwrap(), "has no files");
+    says(path, "there is no such file");
+    std::fs::write(&input, "").unwrap();
+    says(path, "is empty");
+    let header = "{'descr': '<c8', 'fortran_order': False, 'shape': (0, 1, 2), }";
+    let padded = format!("{header:<117}\n");
+    let size = (padded.len() as u16).to_le_bytes();
+    std::fs::write(&input, [b"\x93NUMPY\x01\x00", &size[..], padded.as_bytes()].concat()).unwrap();
+    says(path, "elements of type <c8");
+    #[cfg(unix)]
+    says("/dev/null", "give --from");
+}
+
+#[test]
+fn descriptions_state_their_schema() {
+    assert_eq!(json(&["trace", "info"])["schema"], "hotset/1");
+    assert_eq!(json(&["trace", "validate"])["schema"], "hotset/1");
+    let Some(counts) = shared("formats/llama_imatrix.gguf") else { return };
+    assert_eq!(json(&["trace", "info", counts.to_str().unwrap()])["schema"], "hotset/1");
+}
+
+/// Ctrl-C while a file is being written: the work ends with code 3, says so, and leaves nothing.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_export_leaves_nothing() {
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.jsonl");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hotset"))
+        .args(["trace", "export", "--to", "jsonl", "-o", out.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let entries = || std::fs::read_dir(folder.path()).unwrap().count();
+    // The temporary file is there: the work is being written.
+    while entries() == 0 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    if child.try_wait().unwrap().is_none() {
+        let id = child.id().to_string();
+        Command::new("kill").args(["-INT", &id]).status().unwrap();
+    }
+    let output = child.wait_with_output().unwrap();
+    // A machine that wrote it all before the signal came has nothing to show.
+    if output.status.code() != Some(0) {
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains("interrupted; nothing was written"));
+        assert_eq!(entries(), 0, "something was left");
+    }
+}

@@ -42,15 +42,15 @@ pub use builder::TraceBuilder;
 pub use bundled::bundled;
 pub use column::{IdColumn, Ids, WeightColumn, Weights};
 pub use error::{Error, Result};
-pub use export::{ExportFormat, ExportInfo, export, export_formats};
-pub use hst::{Codec, VERSION as HST_VERSION, write_hst};
+pub use export::{ExportFormat, ExportInfo, export, export_formats, export_watched};
+pub use hst::{Codec, VERSION as HST_VERSION, write_hst, write_hst_watched};
 pub use import::histogram::{
     Histogram, HistogramFormat, HistogramInfo, LayerCounts, histogram_formats,
     refusal as histogram_refusal,
 };
 pub use import::{
     Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
-    import_files, input_bytes,
+    import_files, input_bytes, recognise,
 };
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, Shape};
@@ -59,4 +59,5 @@ pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
 pub use synth::SynthConfig;
 pub use trace::{Phase, Sequence, Trace};
 pub use views::{ColumnInfo, Embeddings, Predictions};
+pub use whole_file::{Watched, temporary_folder, write_file};
 pub use workload::{MAX_SEQUENCES, Repeat, Workload, WorkloadOrder};

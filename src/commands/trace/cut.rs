@@ -1,12 +1,15 @@
 //! `hotset trace export | slice | compose`.
 
+use std::ops::Range;
+
 use hotset::sim::{Arrival, Composition, Steps};
-use hotset::traces::{Codec, ExportFormat, Slice, export as write, export_formats, write_hst};
+use hotset::traces::{ExportFormat, Slice, export_formats, export_watched};
 use serde_json::json;
 
 use crate::cli::{ArrivalName, ComposeArgs, ExportArgs, SliceArgs};
 use crate::commands;
 use crate::fault::{Fault, Verdict, nearest};
+use crate::output::{self, Stoppable};
 
 /// Writes a trace in another format.
 pub fn export(args: &ExportArgs) -> Result<Verdict, Fault> {
@@ -20,28 +23,56 @@ pub fn export(args: &ExportArgs) -> Result<Verdict, Fault> {
             known().collect::<Vec<_>>().join(" ")
         ))
     })?;
+    output::apart(&args.output, args.trace.as_deref())?;
+    let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?;
-    write(&trace, format, &args.output)?;
+    export_watched(&trace, format, &args.output, &stop)?;
+    let dropped = format.dropped(&trace);
+    if !dropped.is_empty() {
+        eprintln!("note: {name} does not keep the trace's {}", dropped.join(", "));
+    }
     super::written(&args.output, &trace);
     Ok(Verdict::Passed)
 }
 
 /// Writes a part of a trace.
 pub fn slice(args: &SliceArgs) -> Result<Verdict, Fault> {
-    let sequences: Vec<usize> = args.sequences.iter().flat_map(Clone::clone).collect();
+    output::apart(&args.output, args.trace.as_deref())?;
+    let stop = Stoppable::begin();
+    let trace = commands::open(args.trace.as_deref())?;
+    let sequences = places(&args.sequences, trace.sequences().len())?;
     let slice = Slice {
         sequences: (!args.sequences.is_empty()).then_some(sequences),
         tokens: args.tokens.clone(),
         phase: args.phase.map(Into::into),
     };
-    let part = commands::open(args.trace.as_deref())?.slice(&slice)?;
-    write_hst(&part, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
-    super::written(&args.output, &part);
+    let part = trace.slice(&slice)?;
+    super::write(&part, &args.output, args.zstd, &stop)?;
     Ok(Verdict::Passed)
+}
+
+/// The places that ranges name, of so many sequences; ranges rise, so there are no more than that.
+fn places(ranges: &[Range<usize>], sequences: usize) -> Result<Vec<usize>, Fault> {
+    let mut places = Vec::new();
+    for range in ranges {
+        if range.end > sequences {
+            let absent = range.start.max(sequences);
+            let problem = format!("--sequences: no sequence {absent}; there are {sequences}");
+            return Err(Fault::Usage(problem));
+        }
+        if places.last().is_some_and(|&last| range.start <= last) {
+            let problem = format!("--sequences: {} is not after the one before", range.start);
+            return Err(Fault::Usage(problem));
+        }
+        places.extend(range.clone());
+    }
+    Ok(places)
 }
 
 /// Writes a trace with the steps of a batch.
 pub fn compose(args: &ComposeArgs) -> Result<Verdict, Fault> {
+    output::apart(&args.output, args.trace.as_deref())?;
+    let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?;
     let arrival = match args.arrival {
         ArrivalName::Recorded => Arrival::Recorded,
@@ -61,8 +92,22 @@ pub fn compose(args: &ComposeArgs) -> Result<Verdict, Fault> {
         }
     }
     let composed = trace.with_steps(column, json!(how))?;
-    write_hst(&composed, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
+    stop.go_on(&args.output)?;
     eprintln!("{} steps of up to {} requests", steps.len(), args.concurrency);
-    super::written(&args.output, &composed);
+    super::write(&composed, &args.output, args.zstd, &stop)?;
     Ok(Verdict::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::places;
+
+    #[test]
+    fn ranges_are_checked_before_they_are_expanded() {
+        let said = |ranges: &[std::ops::Range<usize>]| places(ranges, 3).unwrap_err().to_string();
+        assert_eq!(places(&[0..1, 2..3], 3).unwrap(), [0, 2]);
+        assert!(said(&[0..1, 1..usize::MAX]).contains("no sequence 3; there are 3"));
+        assert!(said(&[0..1, 99..100]).contains("no sequence 99; there are 3"));
+        assert!(said(&[0..3, 0..3]).contains("0 is not after"));
+    }
 }

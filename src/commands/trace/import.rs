@@ -1,24 +1,32 @@
 //! `hotset trace import`.
 
-use std::path::Path;
-
 use hotset::traces::{
-    Codec, Detected, Format, ImportOptions, Imported, detect, formats, histogram_formats,
-    import_files, input_bytes, write_hst,
+    Detected, Format, ImportOptions, Imported, formats, histogram_formats, import_files,
+    input_bytes, recognise, temporary_folder,
 };
 
 use crate::cli::{ImportArgs, LayerList};
 use crate::fault::{Fault, Verdict, nearest};
+use crate::output::{self, Stoppable};
 use crate::progress::Bytes;
 
 /// Imports files as one trace and writes it as `.hst`.
 pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
+    // One of the two would be without effect.
+    if args.phase.is_some() && !args.prompt_tokens.is_empty() {
+        return Err(Fault::Usage(
+            "--phase gives all tokens one phase, --prompt-tokens tells prompts from answers: give \
+             one of them"
+                .to_owned(),
+        ));
+    }
+    let inputs = args.input.iter().chain(&args.config).map(|path| path.as_path());
+    output::apart(&args.output, inputs)?;
     let format = match &args.from {
         Some(name) => named(name)?,
         None => told(&args.input)?,
     };
     let list = |list: &Option<LayerList>| list.as_ref().map(|list| list.0.clone());
-    let folder = args.output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let options = ImportOptions {
         experts: args.experts,
         top_k: args.top_k,
@@ -31,16 +39,17 @@ pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
         name: args.name.clone(),
         phase: args.phase.map(Into::into),
         // There must be room for the trace there anyway; the system's folder may be in memory.
-        temporary: Some(folder.unwrap_or(Path::new(".")).to_owned()),
+        temporary: Some(temporary_folder(&args.output)),
     };
     let bar = Bytes::new(input_bytes(format, &args.input)?);
     let Imported { trace, notes } = import_files(format, &args.input, &options, &bar)?;
     drop(bar);
-    write_hst(&trace, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
+    let stop = Stoppable::begin();
+    stop.go_on(&args.output)?;
     for note in notes {
         eprintln!("note: {note}");
     }
-    super::written(&args.output, &trace);
+    super::write(&trace, &args.output, args.zstd, &stop)?;
     Ok(Verdict::Passed)
 }
 
@@ -66,7 +75,10 @@ fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
     for path in inputs {
         let name = path.display();
         let say = |problem: String| Err(Fault::Usage(format!("{name}: {problem}")));
-        let format = match detect(path) {
+        if std::fs::metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            return say("there is no such file".to_owned());
+        }
+        let format = match recognise(path)? {
             Some(Detected::Trace(format)) => format,
             Some(Detected::Histogram(format)) => {
                 let name = name.to_string();
@@ -74,7 +86,6 @@ fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
                 return Err(Fault::Usage(refusal));
             }
             Some(Detected::Hst) => return say("is an .hst file already".to_owned()),
-            _ if !path.exists() => return say("there is no such file".to_owned()),
             _ => {
                 return say(
                     "its format cannot be told by its contents: give --from (see 'hotset trace \

@@ -7,7 +7,8 @@ mod import;
 use std::path::Path;
 
 use hotset::reports::{Cell, Column, Output, Sheet};
-use hotset::traces::{Codec, Detected, Stats, Trace, detect, write_hst};
+use hotset::sim::SCHEMA;
+use hotset::traces::{Codec, Detected, Stats, Trace, detect, write_hst_watched};
 use serde::Serialize;
 
 pub use cut::{compose, export, slice};
@@ -15,7 +16,15 @@ pub use import::import;
 
 use crate::cli::{ShuffleArgs, TraceArgs};
 use crate::fault::{Fault, Verdict};
+use crate::output::Stoppable;
 use crate::{commands, output};
+
+/// Writes a trace that Ctrl-C may stop, and says what was written.
+fn write(trace: &Trace, path: &Path, zstd: Option<i32>, stop: &Stoppable) -> Result<(), Fault> {
+    write_hst_watched(trace, path, zstd.map_or(Codec::Raw, Codec::Zstd), stop)?;
+    written(path, trace);
+    Ok(())
+}
 
 /// Says what was written.
 fn written(path: &Path, trace: &Trace) {
@@ -31,14 +40,38 @@ fn written(path: &Path, trace: &Trace) {
 
 /// Writes the trace with the order of its tokens permuted.
 pub fn shuffle(args: &ShuffleArgs) -> Result<Verdict, Fault> {
+    output::apart(&args.output, args.trace.as_deref())?;
+    let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?;
-    write_hst(&trace, &args.output, args.zstd.map_or(Codec::Raw, Codec::Zstd))?;
-    written(&args.output, &trace);
+    write(&trace, &args.output, args.zstd, &stop)?;
     Ok(Verdict::Passed)
+}
+
+/// The report of a trace does not replace it.
+fn apart(args: &TraceArgs) -> Result<(), Fault> {
+    match &args.output.output {
+        Some(output) => output::apart(output, args.trace.as_deref()),
+        None => Ok(()),
+    }
+}
+
+/// A result with the schema that it follows.
+#[derive(Serialize)]
+struct Stated<'a, T: Serialize> {
+    schema: &'static str,
+    #[serde(flatten)]
+    result: &'a T,
+}
+
+impl<'a, T: Serialize> Stated<'a, T> {
+    fn new(result: &'a T) -> Self {
+        Self { schema: SCHEMA, result }
+    }
 }
 
 /// Describes a trace, or a histogram.
 pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
+    apart(args)?;
     if let Some(path) = &args.trace
         && let Some(Detected::Histogram(format)) = detect(path)
     {
@@ -46,7 +79,7 @@ pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
     }
     let trace = commands::open(args.trace.as_deref())?;
     let stats = Stats::of(&trace);
-    output::give(&Output::new(&stats, sheets(&stats))?, &args.output)?;
+    output::give(&Output::new(&Stated::new(&stats), sheets(&stats))?, &args.output)?;
     Ok(Verdict::Passed)
 }
 
@@ -132,6 +165,7 @@ struct Validation {
 
 /// Checks a trace in full; a file that cannot even be opened is not sound either.
 pub fn validate(args: &TraceArgs) -> Result<Verdict, Fault> {
+    apart(args)?;
     let name = args.trace.as_ref().map_or("bundled".to_owned(), |path| path.display().to_string());
     let checked = match commands::open(args.trace.as_deref()) {
         Ok(trace) => trace.validate().map_err(|error| error.to_string()),
@@ -147,6 +181,6 @@ pub fn validate(args: &TraceArgs) -> Result<Verdict, Fault> {
             ("fault", validation.fault.clone().map_or(Cell::Empty, Cell::Text)),
         ],
     );
-    output::give(&Output::new(&validation, vec![sheet])?, &args.output)?;
+    output::give(&Output::new(&Stated::new(&validation), vec![sheet])?, &args.output)?;
     Ok(if validation.sound { Verdict::Passed } else { Verdict::Failed })
 }

@@ -16,6 +16,7 @@ use crate::trace::Trace;
 pub(super) const INFO: ExportInfo = ExportInfo {
     name: "jsonl",
     description: "one token a line: seq, pos, tok, phase, experts by layer, best first",
+    columns: &["ids", "positions", "phases", "steps", "token_ids", "weights"],
     format: ExportFormat::Jsonl,
     exporter: export,
 };

@@ -11,15 +11,15 @@ mod parquet;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::import::Progress;
 use crate::trace::Trace;
-use crate::whole_file::write_whole;
+use crate::whole_file::{Watched, write_whole};
 
 /// A format that can be exported to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,6 +42,8 @@ pub struct ExportInfo {
     pub name: &'static str,
     /// What it is, in one line.
     pub description: &'static str,
+    /// The trace columns that it keeps.
+    pub columns: &'static [&'static str],
     #[serde(skip)]
     format: ExportFormat,
     #[serde(skip)]
@@ -49,7 +51,7 @@ pub struct ExportInfo {
 }
 
 /// Where an exporter writes to.
-type Out<'a, 'b> = &'a mut BufWriter<&'b File>;
+type Out<'a, 'b> = &'a mut BufWriter<Watched<'b>>;
 type Exporter = fn(&Trace, Out<'_, '_>, &Path) -> Result<()>;
 
 const REGISTRY: &[ExportInfo] = &[npz::INFO, jsonl::INFO, parquet::INFO, oracle_general::INFO];
@@ -70,6 +72,13 @@ impl ExportFormat {
         // A test walks all formats.
         REGISTRY.iter().find(|info| info.format == self).unwrap_or(&REGISTRY[0])
     }
+
+    /// Columns that the trace has and the format does not keep.
+    pub fn dropped(self, trace: &Trace) -> Vec<&'static str> {
+        let kept = self.info().columns;
+        let columns = trace.columns().into_iter().filter(|column| column.present);
+        columns.map(|column| column.name).filter(|name| !kept.contains(name)).collect()
+    }
 }
 
 /// Writes a trace in another format; `path` appears whole or not at all.
@@ -78,8 +87,21 @@ impl ExportFormat {
 /// [`Error::Io`] where it cannot be written; [`Error::Shape`] or [`Error::Column`] where the
 /// format cannot hold the trace.
 pub fn export(trace: &Trace, format: ExportFormat, path: impl AsRef<Path>) -> Result<()> {
+    export_watched(trace, format, path, &())
+}
+
+/// [`export`] that tells of the bytes written and stops, leaving nothing, when asked to.
+///
+/// # Errors
+/// As [`export`]; [`Error::Io`] where it was stopped.
+pub fn export_watched(
+    trace: &Trace,
+    format: ExportFormat,
+    path: impl AsRef<Path>,
+    progress: &dyn Progress,
+) -> Result<()> {
     let path = path.as_ref();
-    write_whole(path, |file| (format.info().exporter)(trace, file, path))
+    write_whole(path, progress, |file| (format.info().exporter)(trace, file, path))
 }
 
 /// The system's refusal to write.

@@ -18,6 +18,16 @@ use crate::trace::Trace;
 pub(super) const INFO: ExportInfo = ExportInfo {
     name: "npz",
     description: "hotset-npz/1: token-major NumPy arrays in one zip, not compressed",
+    columns: &[
+        "ids",
+        "positions",
+        "phases",
+        "steps",
+        "token_ids",
+        "weights",
+        "predictions",
+        "embeddings",
+    ],
     format: ExportFormat::Npz,
     exporter: export,
 };

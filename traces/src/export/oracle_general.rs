@@ -16,6 +16,7 @@ use crate::trace::Trace;
 pub(super) const INFO: ExportInfo = ExportInfo {
     name: "oracle-general",
     description: "libCacheSim's oracleGeneral: one request an expert, with its next use",
+    columns: &["ids"],
     format: ExportFormat::OracleGeneral,
     exporter: export,
 };

@@ -10,6 +10,7 @@ use crate::trace::Trace;
 pub(super) const INFO: ExportInfo = ExportInfo {
     name: "parquet",
     description: "Parquet, one row a token and layer (builds with the feature parquet)",
+    columns: &["ids", "positions", "phases", "steps", "token_ids", "weights"],
     format: ExportFormat::Parquet,
     exporter: export,
 };

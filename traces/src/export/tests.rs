@@ -142,6 +142,18 @@ fn many_blocks_are_one_file() {
 }
 
 #[test]
+fn what_a_format_drops_is_named() {
+    let trace = full_trace();
+    assert_eq!(ExportFormat::Npz.dropped(&trace), [""; 0]);
+    assert_eq!(ExportFormat::Jsonl.dropped(&trace), ["predictions", "embeddings"]);
+    assert_eq!(ExportFormat::Parquet.dropped(&trace), ["predictions", "embeddings"]);
+    assert!(ExportFormat::OracleGeneral.dropped(&trace).contains(&"weights"));
+    let shape = Shape::uniform(1, 4, 1).unwrap();
+    let bare = TraceBuilder::new("t", shape, Ids::U8(vec![0])).build().unwrap();
+    assert_eq!(ExportFormat::Jsonl.dropped(&bare), [""; 0]);
+}
+
+#[test]
 fn every_format_is_registered_under_its_name() {
     for info in export_formats() {
         let format = ExportFormat::from_name(info.name).unwrap();

@@ -23,7 +23,7 @@ mod tests;
 mod write;
 
 pub(crate) use read::ratio_accepted;
-pub use write::{Codec, write_hst};
+pub use write::{Codec, write_hst, write_hst_watched};
 
 /// The newest format version, which is also the one written.
 pub const VERSION: u32 = 1;

@@ -16,10 +16,11 @@ use super::layout::{
 };
 use crate::column::{ByteColumn, Column};
 use crate::error::{Error, Result};
+use crate::import::Progress;
 use crate::parts::{IdData, Parts, WeightData};
 use crate::spool::Spool;
 use crate::trace::Trace;
-use crate::whole_file::{folder_of, write_whole};
+use crate::whole_file::{temporary_folder, write_whole};
 
 /// How the columns of a written file are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +59,24 @@ impl<'a> Draft<'a> {
 /// [`Error::Io`] where the file or its folder cannot be written; [`Error::Column`] for a zstd
 /// level outside 1 to 22.
 pub fn write_hst(trace: &Trace, path: impl AsRef<Path>, codec: Codec) -> Result<()> {
+    write_hst_watched(trace, path, codec, &())
+}
+
+/// [`write_hst`] that tells of the bytes written and stops, leaving nothing, when asked to.
+///
+/// # Errors
+/// As [`write_hst`]; [`Error::Io`] where it was stopped.
+pub fn write_hst_watched(
+    trace: &Trace,
+    path: impl AsRef<Path>,
+    codec: Codec,
+    progress: &dyn Progress,
+) -> Result<()> {
     let path = path.as_ref();
     let io = |e| Error::io("write", path, e);
-    let drafts = drafts(trace, codec, folder_of(path))?;
+    let drafts = drafts(trace, codec, &temporary_folder(path), progress)?;
     let (header, head) = head(trace, &drafts)?;
-    write_whole(path, |file| {
+    write_whole(path, progress, |file| {
         let mut at = head.len() as u64;
         file.write_all(&head).map_err(io)?;
         for (section, draft) in header.sections.iter().zip(&drafts) {
@@ -75,7 +89,12 @@ pub fn write_hst(trace: &Trace, path: impl AsRef<Path>, codec: Codec) -> Result<
     })
 }
 
-fn drafts<'a>(trace: &'a Trace, codec: Codec, folder: &Path) -> Result<Vec<Draft<'a>>> {
+fn drafts<'a>(
+    trace: &'a Trace,
+    codec: Codec,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<Vec<Draft<'a>>> {
     if let Codec::Zstd(level) = codec
         && !(1..=22).contains(&level)
     {
@@ -83,14 +102,20 @@ fn drafts<'a>(trace: &'a Trace, codec: Codec, folder: &Path) -> Result<Vec<Draft
     }
     let folder: Arc<Path> = Arc::from(folder);
     let mut drafts = columns(trace.parts());
+    let go_on = || {
+        let stop =
+            || Error::io("write", folder.to_path_buf(), std::io::Error::other("interrupted"));
+        if progress.cancelled() { Err(stop()) } else { Ok(()) }
+    };
     drafts.par_iter_mut().try_for_each(|draft| {
+        go_on()?;
         if let Codec::Zstd(level) = codec {
             draft.packed = pack(draft, level, &folder)?;
         }
         let mut hasher = Xxh3::new();
         draft.stored().byte_windows(&mut |bytes| {
             hasher.update(bytes);
-            Ok(())
+            go_on()
         })?;
         draft.checksum = hasher.digest();
         Ok::<(), Error>(())

@@ -1,5 +1,7 @@
 //! Rows that come one by one (a line, a record), handed on in blocks.
 
+use std::collections::HashSet;
+
 use serde::de::DeserializeSeed;
 
 use super::collect::{Collector, Precision};
@@ -24,6 +26,8 @@ pub(super) struct Rows<'a, 'b, 'c> {
     seen: u32,
     prompt: u32,
     last: Option<u32>,
+    /// Numbers of the sequences so far, where they have some: as many as sequences are kept.
+    numbers: HashSet<u32>,
 }
 
 impl<'a, 'b, 'c> Rows<'a, 'b, 'c> {
@@ -40,6 +44,7 @@ impl<'a, 'b, 'c> Rows<'a, 'b, 'c> {
             seen: 0,
             prompt: 0,
             last: None,
+            numbers: HashSet::new(),
         }
     }
 
@@ -47,12 +52,25 @@ impl<'a, 'b, 'c> Rows<'a, 'b, 'c> {
         self.into
     }
 
-    /// Ends the sequence and begins one.
+    /// Ends the sequence and begins one. The tokens of a numbered one must lie together: a number
+    /// that comes again is refused.
     pub(super) fn sequence(&mut self, id: Option<u32>) -> Result<()> {
+        if let Some(id) = id.filter(|&id| !self.numbers.insert(id)) {
+            let problem = format!(
+                "sequence {id} comes again after another; the tokens of a sequence must lie \
+                 together: sort the file by sequence"
+            );
+            return Err(self.input.error(format!("token {}", self.tokens()), problem));
+        }
         self.flush()?;
         (self.seen, self.prompt, self.last) = (0, 0, None);
         self.into.sequence(&self.input, id)?;
         Ok(())
+    }
+
+    /// Tokens of all inputs so far.
+    fn tokens(&self) -> u64 {
+        self.into.rows() + self.positions.len() as u64
     }
 
     /// Whether the sequence has no tokens yet.

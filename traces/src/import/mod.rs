@@ -55,7 +55,7 @@ pub(crate) use self::input::Input;
 use crate::error::{Error, Result};
 use crate::trace::Trace;
 
-pub use detect::{Detected, detect};
+pub use detect::{Detected, detect, recognise};
 pub use input::Progress;
 pub use options::ImportOptions;
 
@@ -187,6 +187,12 @@ impl Format {
         REGISTRY.iter().find(|info| info.name == name).map(|info| info.format)
     }
 
+    /// Whether it takes [`ImportOptions::prompt_tokens`]: its rows are requests that do not say
+    /// where their prompts end. Other formats say so, or have no requests.
+    pub fn takes_prompt_tokens(self) -> bool {
+        matches!(self, Self::Vllm | Self::VllmJson | Self::SglangJson)
+    }
+
     /// What the registry knows of it.
     pub fn info(self) -> &'static FormatInfo {
         let info = REGISTRY.iter().find(|info| info.format == self);
@@ -259,6 +265,14 @@ fn run(info: &FormatInfo, inputs: &[Input<'_>], options: &ImportOptions) -> Resu
     let Some(first) = inputs.first() else {
         return Err(Error::import(Path::new(info.name), "inputs", "none was named"));
     };
+    let given = options.prompt_tokens.len();
+    if given > 0 && !info.format.takes_prompt_tokens() {
+        let takes = REGISTRY.iter().filter(|info| info.format.takes_prompt_tokens());
+        let takes: Vec<&str> = takes.map(|info| info.name).collect();
+        let (name, takes) = (info.name, takes.join(", "));
+        let problem = format!("{name} has no use for them; {takes} take them: leave them out");
+        return Err(Error::import(first.path(), "--prompt-tokens", problem));
+    }
     let bytes = inputs.iter().map(Input::size).sum();
     let mut collector = Collector::new(options, bytes)?;
     match info.importer {
@@ -268,6 +282,14 @@ fn run(info: &FormatInfo, inputs: &[Input<'_>], options: &ImportOptions) -> Resu
         }
     }
     let (trace, notes) = collector.finish(info.name, first.path())?;
+    let requests = trace.sequences().len();
+    if given > 1 && given != requests {
+        let problem = format!(
+            "{given} numbers for {requests} requests: give one for each, or one that stands for \
+             all"
+        );
+        return Err(Error::import(first.path(), "--prompt-tokens", problem));
+    }
     Ok(Imported { trace, notes })
 }
 

@@ -80,7 +80,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             )));
         }
         into.layers(input, Numbering::Hidden, &top_ks)?;
-        let prompt = known.of(rows, into);
+        let prompt = known.of(rows, into.sequences(), into);
         into.sequence(input, None)?;
         // A little at a time, so that a long reply is not in memory twice.
         for block in bytes.chunks(4 * row * (1usize << 14).div_ceil(row)) {

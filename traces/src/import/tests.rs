@@ -268,3 +268,57 @@ fn samples_of_our_own_are_read() {
         }
     }
 }
+
+#[test]
+fn sequences_that_come_again_are_refused() {
+    let line =
+        |seq: u32, pos: u32| format!("{{\"seq\":{seq},\"pos\":{pos},\"experts\":{{\"0\":[1]}}}}\n");
+    let lines = |order: &[(u32, u32)]| -> String {
+        order.iter().map(|&(seq, pos)| line(seq, pos)).collect()
+    };
+    let jsonl = |text: &str| {
+        import_bytes(Format::Jsonl, "a.jsonl", text.as_bytes(), &ImportOptions::default())
+    };
+    let refused = jsonl(&lines(&[(0, 0), (1, 0), (0, 1), (1, 1)])).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "a.jsonl: token 2: sequence 0 comes again after another; the tokens of a sequence must \
+         lie together: sort the file by sequence"
+    );
+    assert_eq!(jsonl(&lines(&[(1, 0), (1, 1), (0, 0)])).unwrap().sequences().len(), 2);
+    let cells = br#"{"p":0,"t":0,"l":0,"e":[1]}
+{"p":1,"t":0,"l":0,"e":[1]}
+{"p":0,"t":1,"l":0,"e":[1]}
+"#;
+    let options = ImportOptions::default();
+    let refused = import_bytes(Format::Policylang, "a", cells, &options).unwrap_err().to_string();
+    assert!(refused.contains("sequence 0 comes again"), "{refused}");
+}
+
+#[test]
+fn prompt_tokens_are_used_or_refused() {
+    let given = |prompt_tokens: &[u32]| ImportOptions {
+        prompt_tokens: prompt_tokens.to_vec(),
+        ..ImportOptions::default()
+    };
+    for info in formats().iter().filter(|info| !info.format().takes_prompt_tokens()) {
+        let refused = import_bytes(info.format(), "a", b"1\n2\n", &given(&[1])).unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.contains("--prompt-tokens: "), "{refused}");
+        assert!(refused.contains("vllm, vllm-json, sglang-json take them"), "{refused}");
+    }
+    let request = npy("|u1", "(2, 1, 1)", &[3, 1]);
+    let vllm = |numbers: &[u32]| import_bytes(Format::Vllm, "a", &request, &given(numbers));
+    assert_eq!(vllm(&[1]).unwrap().sequences()[0].prompt_tokens, 1);
+    let refused = vllm(&[1, 2]).unwrap_err().to_string();
+    assert!(refused.contains("2 numbers for 1 requests"), "{refused}");
+    // Two choices as lists: each its own number.
+    let reply = br#"{"choices": [{"routed_experts": [[[3]], [[1]], [[2]]]},
+                                 {"routed_experts": [[[3]], [[1]], [[2]]]}]}"#;
+    let lists = |numbers: &[u32]| import_bytes(Format::VllmJson, "a", reply, &given(numbers));
+    let prompts: Vec<u32> =
+        lists(&[1, 2]).unwrap().sequences().iter().map(|s| s.prompt_tokens).collect();
+    assert_eq!(prompts, [1, 2]);
+    let refused = lists(&[1, 2, 2]).unwrap_err().to_string();
+    assert!(refused.contains("3 numbers for 2 requests"), "{refused}");
+}

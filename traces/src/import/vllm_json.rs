@@ -175,13 +175,14 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
                 Routes::Npy(bytes) => {
                     let mut array = in_memory(&bytes, place)?;
                     let rows = array.shape.first().map_or(0, |&rows| rows as u64);
-                    add(input, place, &mut array, known.of(rows, into), into)?;
+                    add(input, place, &mut array, known.of(rows, into.sequences(), into), into)?;
                 }
                 Routes::Lists { ids, rows, layers, top_k } => {
                     let mut all = 0;
                     let mut prompt_rows = None;
                     let top_ks = top_ks(place, layers as usize, top_k as usize)?;
                     into.layers(input, Numbering::Hidden, &top_ks)?;
+                    let request = into.sequences();
                     into.sequence(input, None)?;
                     if let Routes::Lists { ids, rows, layers: l, top_k: k } = &prompt_routed_experts
                     {
@@ -199,7 +200,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
                     into.ids(input, &ids)?;
                     all += u64::from(rows);
                     let known = Known { prompt: prompt_rows.or(known.prompt), ..known };
-                    places(input, all, known.of(all, into), into)?;
+                    places(input, all, known.of(all, request, into), into)?;
                 }
             }
         }
@@ -219,12 +220,11 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The prompt of a request with so many rows, which has one row less than tokens: what the
+    /// The prompt of the request of this index with so many rows, which has one row less than tokens: what the
     /// caller says, else the reply, else what is left of the rows after the generated tokens.
-    pub(super) fn of(self, rows: u64, into: &Collector<'_>) -> Prompt {
+    pub(super) fn of(self, rows: u64, request: usize, into: &Collector<'_>) -> Prompt {
         let given = &into.options.prompt_tokens;
-        let index = into.sequences();
-        let given = if given.len() == 1 { given.first() } else { given.get(index) }.copied();
+        let given = if given.len() == 1 { given.first() } else { given.get(request) }.copied();
         let generated = self.generated.map(u64::from);
         let left = generated.and_then(|generated| (rows + 1).checked_sub(generated));
         let left = left.and_then(|left| u32::try_from(left).ok());
