@@ -11,6 +11,7 @@ pub fn install() {
     let _ = ctrlc::set_handler(|| {
         let again = REQUESTED.swap(true, Ordering::SeqCst);
         if again || !COOPERATIVE.load(Ordering::SeqCst) {
+            eprintln!("interrupted; nothing was written");
             std::process::exit(3);
         }
     });
