@@ -29,7 +29,7 @@ pub use popularity::Popularity;
 pub use previous_token::PreviousToken;
 pub use rank_record::RankRecord;
 pub use registry::{AnyPredictor, PREDICTORS, PredictorInfo, PredictorNeed, PredictorSpec};
-pub use semantic::{PARAMETERS as GUIDE_PARAMETERS, Semantic, SemanticConfig};
+pub use semantic::{PARAMETERS as GUIDE_PARAMETERS, Semantic};
 
 /// An expert of a layer that is expected to be needed.
 #[derive(Debug, Clone, Copy, PartialEq)]

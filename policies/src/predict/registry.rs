@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, ExpertMap, ExpertMapConfig,
     Guess, Horizon, Layers, Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken,
-    Semantic, SemanticConfig, Token,
+    Semantic, Token,
 };
 use crate::semantic::GuideConfig;
 use crate::{Config, NoConfig, Parameter, params};
@@ -141,7 +141,7 @@ predictors! {
     CrossLayer: cross_layer(CrossLayerConfig),
     PreviousToken: previous_token(NoConfig),
     Popularity: popularity(NoConfig),
-    Semantic: semantic(SemanticConfig),
+    Semantic: semantic(GuideConfig),
     ActivationMap: activation_map(ActivationMapConfig),
     ExpertMap: expert_map(ExpertMapConfig),
     Linear: linear(LinearConfig),
@@ -152,7 +152,7 @@ impl PredictorSpec {
     #[must_use]
     pub fn guide(&self) -> Option<GuideConfig> {
         match self {
-            Self::Semantic(config) => Some(config.guide()),
+            Self::Semantic(config) => Some(*config),
             _ => None,
         }
     }

@@ -1,12 +1,10 @@
 //! The experts that conversations like this one use most.
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, Token, best,
 };
-use crate::semantic::{Guide, GuideConfig, Likeness, ProfileFrom};
-use crate::{Config, Parameter};
+use crate::Parameter;
+use crate::semantic::{Guide, GuideConfig};
 
 /// What people are told of it.
 pub const INFO: PredictorInfo = PredictorInfo {
@@ -37,42 +35,6 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter { name: "seed", default: "1", meaning: "seed of clusters and of `shuffled`" },
 ];
 
-/// Parameters of [`Semantic`]: those of its [`Guide`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[allow(missing_docs, reason = "GuideConfig describes them")]
-pub struct SemanticConfig {
-    pub from: ProfileFrom,
-    pub by: Likeness,
-    pub k: usize,
-    pub store: usize,
-    pub clusters: usize,
-    pub after: u32,
-    pub seed: u64,
-}
-
-impl SemanticConfig {
-    /// What its guide is made of.
-    #[must_use]
-    pub fn guide(&self) -> GuideConfig {
-        let Self { from, by, k, store, clusters, after, seed } = *self;
-        GuideConfig { from, by, k, store, clusters, after, seed }
-    }
-}
-
-impl Default for SemanticConfig {
-    fn default() -> Self {
-        let GuideConfig { from, by, k, store, clusters, after, seed } = GuideConfig::default();
-        Self { from, by, k, store, clusters, after, seed }
-    }
-}
-
-impl Config for SemanticConfig {
-    fn check(&self) -> Result<(), String> {
-        self.guide().check()
-    }
-}
-
 /// A guide whose profiles are guesses.
 #[derive(Debug, Clone)]
 pub struct Semantic {
@@ -83,8 +45,8 @@ pub struct Semantic {
 impl Semantic {
     /// One that knows no conversation.
     #[must_use]
-    pub fn new(layers: &Layers, _: Horizon, config: &SemanticConfig) -> Self {
-        Self { guide: Guide::new(layers.total_experts(), &config.guide()), scores: Vec::new() }
+    pub fn new(layers: &Layers, _: Horizon, config: &GuideConfig) -> Self {
+        Self { guide: Guide::new(layers.total_experts(), config), scores: Vec::new() }
     }
 }
 
@@ -121,11 +83,12 @@ impl Predictor for Semantic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::semantic::ProfileFrom;
 
     #[test]
     fn guesses_are_the_profile_s_largest() {
         let layers = Layers::new(&[2, 4], &[1, 1]);
-        let config = SemanticConfig { from: ProfileFrom::Prompt, ..SemanticConfig::default() };
+        let config = GuideConfig { from: ProfileFrom::Prompt, ..GuideConfig::default() };
         let mut semantic = Semantic::new(&layers, Horizon::at(1), &config);
         let opening =
             Opening { prompt_uses: &[4, 0, 1, 0, 3, 0], prompt_tokens: 4, ..Opening::default() };

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Clusters, ConversationStore, Conversations, KMeansConfig, Search, SemanticError, StoreConfig,
 };
+use crate::Config;
 use crate::predict::{Opening, Token};
 
 /// Whose profile a conversation is expected to have.
@@ -47,6 +48,7 @@ pub enum Likeness {
 
 /// Parameters of a [`Guide`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct GuideConfig {
     /// Whose profile.
     pub from: ProfileFrom,
@@ -78,12 +80,8 @@ impl Default for GuideConfig {
     }
 }
 
-impl GuideConfig {
-    /// Checks the ranges that the types do not.
-    ///
-    /// # Errors
-    /// Names the parameter and its range.
-    pub fn check(&self) -> Result<(), String> {
+impl Config for GuideConfig {
+    fn check(&self) -> Result<(), String> {
         for (name, value) in [("k", self.k), ("store", self.store), ("clusters", self.clusters)] {
             if !(1..=1 << 20).contains(&value) {
                 return Err(format!("{name} = {value} is not within 1 to 1048576"));
@@ -94,7 +92,9 @@ impl GuideConfig {
         }
         Ok(())
     }
+}
 
+impl GuideConfig {
     /// Whether it looks at the prompts' embeddings.
     #[must_use]
     pub fn needs_embeddings(&self) -> bool {
