@@ -148,7 +148,7 @@ fn slots_come_and_go_by_schedule() {
 
 #[test]
 fn what_a_trace_or_a_setting_lacks_is_told() {
-    let rows: [&[&[u8]]; 1] = [&[&[0]]];
+    let rows: [&[&[u8]]; 1] = [&[&[0], &[0]]];
     let trace = decode_trace(4, 1, &rows).build().unwrap();
     let steps = Steps::of(&trace, 1);
     let told = |setting: &Setting| {
