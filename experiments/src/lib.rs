@@ -25,7 +25,6 @@ pub use folds::{Fold, Folds, Parts};
 pub use plan::{Plan, PlanSummary};
 pub use prefetch::{PredictionCost, PredictorRow, PrefetchReport, prediction_costs, prefetch};
 pub use report::{ArmLink, ArmRow, Block, LeftOut};
-pub use run::Outcome;
 pub use semantic::{SemanticReport, semantic};
 pub use tally::Tally;
 pub use verdict::Verdict;

@@ -14,7 +14,7 @@ use crate::{Arm, ExperimentError, Fold, Folds, Plan, Tally};
 
 /// What an arm did over all folds.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// One tally for each sequence of the whole trace that was tested; its repeats are in it.
     pub tallies: Vec<Tally>,
     /// Counts of all folds.
@@ -25,7 +25,7 @@ pub struct Outcome {
 
 /// Counts over decode steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sums {
+pub(crate) struct Sums {
     pub tokens: u64,
     pub accesses: u64,
     pub hits: u64,
@@ -57,14 +57,13 @@ impl Sums {
 
 /// Prices over one link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LinkSums {
+pub(crate) struct LinkSums {
     pub serial: u128,
     pub timeline: u128,
     pub prefetch_hidden: u128,
     pub perfect: u128,
     /// Prefetched experts that were asked for before they had arrived.
     pub late: u64,
-    pub spent: Spent,
 }
 
 impl LinkSums {
@@ -74,7 +73,6 @@ impl LinkSums {
         self.prefetch_hidden += prices.prefetch_hidden;
         self.perfect += prices.perfect;
         self.late += spent.late;
-        self.spent += spent;
     }
 }
 

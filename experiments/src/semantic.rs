@@ -56,6 +56,7 @@ fn default_arms(has_embeddings: bool) -> Vec<String> {
 
 /// What ran under one workload.
 pub(crate) struct Ran {
+    pub folds: Folds,
     pub block: Block,
     pub outcomes: Vec<Outcome>,
     pub units: Vec<usize>,
@@ -204,5 +205,5 @@ pub(crate) fn block(
         tested_sequences: folds.tested(),
         rows: rows.collect(),
     };
-    Ok(Ran { block, outcomes, units, draws })
+    Ok(Ran { folds, block, outcomes, units, draws })
 }

@@ -46,9 +46,9 @@ fn percent(interval: &Interval) -> String {
     format!("{:+.1}% {}", interval.estimate * 100.0, ends(interval, 100.0, 1))
 }
 
-/// What an arm's policy is called without its parameters, and whether it prefetches.
-fn is(row: &ArmRow, start: &str) -> bool {
-    row.arm.starts_with(start)
+/// Whether an engine could run the arm, and it is not the baseline.
+fn is_candidate(row: &ArmRow) -> bool {
+    row.role == Role::Candidate && row.arm != "lru"
 }
 
 /// Verdicts of the experiment `semantic`.
@@ -56,7 +56,7 @@ pub(crate) fn of_semantic(ran: &[Ran]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let Some(first) = ran.first() else { return verdicts };
     let rows = &first.block.rows;
-    for row in rows.iter().filter(|row| row.role == Role::Candidate && row.arm != "lru") {
+    for row in rows.iter().filter(|row| is_candidate(row)) {
         verdicts.push(Verdict {
             question: format!("does {} hit more often than lru?", row.arm),
             answer: answer(&row.hit_points),
@@ -77,7 +77,7 @@ pub(crate) fn of_semantic(ran: &[Ran]) -> Vec<Verdict> {
 /// Is it the meaning? A candidate guided by likeness against guides that know nothing of it.
 fn against_controls(ran: &Ran) -> Vec<Verdict> {
     let rows = &ran.block.rows;
-    let plain = |row: &ArmRow| is(row, "semantic") && !row.arm.contains('/');
+    let plain = |row: &ArmRow| row.arm.starts_with("semantic") && !row.arm.contains('/');
     let guided = rows.iter().position(|row| plain(row) && row.role == Role::Candidate);
     let Some(guided) = guided else { return Vec::new() };
     let controls = rows.iter().enumerate().filter(|(_, row)| {
@@ -103,8 +103,7 @@ fn against_controls(ran: &Ran) -> Vec<Verdict> {
 /// Over each link: which arms that hit more often take longer, and how far apart arms lie.
 pub(crate) fn over_links(rows: &[ArmRow]) -> Vec<Verdict> {
     let Some(lru) = rows.first() else { return Vec::new() };
-    let candidates: Vec<&ArmRow> =
-        rows.iter().filter(|row| row.role == Role::Candidate && row.arm != "lru").collect();
+    let candidates: Vec<&ArmRow> = rows.iter().filter(|row| is_candidate(row)).collect();
     let mut verdicts = Vec::new();
     for (index, link) in lru.links.iter().enumerate() {
         let more_hits = candidates.iter().filter(|row| row.hit_points.above(0.0));
@@ -156,7 +155,7 @@ fn growth(ran: &[Ran]) -> Vec<Verdict> {
         return Vec::new();
     }
     let rows = least.block.rows.iter().enumerate();
-    rows.filter(|(_, row)| row.role == Role::Candidate && row.arm != "lru")
+    rows.filter(|(_, row)| is_candidate(row))
         .map(|(index, row)| {
             let figures = |ran: &'_ Ran, drawn: &[u32]| {
                 let (arm, lru) = (&ran.outcomes[index], &ran.outcomes[0]);

@@ -154,6 +154,12 @@ impl<'a> Feed<'a> {
         predictor.begin_sequence(lane, &opening);
     }
 
+    /// Shows a predictor what the router decided in a layer, token by token.
+    #[inline]
+    pub fn observe(&self, layer: usize, predictor: &mut dyn Predictor) {
+        (0..self.tokens()).for_each(|index| predictor.observe(&self.token(index, layer)));
+    }
+
     /// How many tokens the step runs.
     pub fn tokens(&self) -> usize {
         self.tokens.len()
@@ -201,7 +207,7 @@ pub(crate) fn train(
         }
         feed.begin_step(step, predictor);
         for layer in 0..feed.layers().len() {
-            (0..feed.tokens()).for_each(|index| predictor.observe(&feed.token(index, layer)));
+            feed.observe(layer, predictor);
         }
     }
     feed.finish(predictor);

@@ -46,9 +46,7 @@ impl<'a> Guided<'a> {
 
     /// The router has decided a layer for all tokens of the step.
     pub fn observe(&mut self, layer: usize) {
-        for index in 0..self.feed.tokens() {
-            self.guide.0.observe(&self.feed.token(index, layer));
-        }
+        self.feed.observe(layer, &mut self.guide);
     }
 
     /// What the running conversations are expected to use, if that has changed.

@@ -177,11 +177,7 @@ impl<'a> Forecaster<'a> {
     #[inline]
     pub fn observe(&mut self, layer: usize) {
         match &mut self.guesser {
-            Guesser::Learned(predictor) => {
-                for index in 0..self.feed.tokens() {
-                    predictor.observe(&self.feed.token(index, layer));
-                }
-            }
+            Guesser::Learned(predictor) => self.feed.observe(layer, predictor.as_mut()),
             Guesser::Recorded(recorded) => {
                 let Some(distance) = self.horizon.distance_to(layer) else { return };
                 for index in 0..self.feed.tokens() {
