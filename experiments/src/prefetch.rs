@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use hotset_sim::{Forecast, Prefetch, Progress, Quality, SimError, TraceSummary, score, trained};
-use hotset_traces::{Phase, Trace};
+use hotset_traces::{Phase, Shape, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -105,14 +105,18 @@ pub fn prefetch(
 ) -> Result<PrefetchReport, ExperimentError> {
     let shape = plan.shape(trace)?;
     let (arms, left_out) = arms(trace, plan, &default_arms(lookaheads))?;
-    let widths = widths(&arms, &shape);
+    let of_arms: Vec<Option<u32>> = arms.iter().map(|arm| width(arm, &shape)).collect();
+    let mut widths: Vec<u32> = of_arms.iter().copied().flatten().collect();
+    // Each has a break-even of its own.
+    widths.sort_unstable();
+    widths.dedup();
     progress.begin((2 * arms.len() + plan.links.len() * widths.len()) as u64);
     let ran = block(trace, plan, &shape, plan.workload, &arms, progress)?;
-    let folds = Folds::of(trace, plan.parts, plan.workload.as_ref())?;
+    let folds = &ran.folds;
     let predictors: Vec<Vec<PredictorRow>> = arms
         .par_iter()
         .map(|arm| {
-            let rows = quality(arm, &folds)?;
+            let rows = quality(arm, folds)?;
             progress.advance();
             Ok(rows)
         })
@@ -125,12 +129,12 @@ pub fn prefetch(
             if progress.cancelled() {
                 return Err(SimError::Interrupted.into());
             }
-            let found = break_even(plan, (trace, &shape, &folds), link, width, HALVINGS)?;
+            let found = break_even(plan, (trace, &shape, folds), link, width, HALVINGS)?;
             progress.advance();
             Ok(found)
         })
         .collect::<Result<_, ExperimentError>>()?;
-    let mut verdicts = pays(&ran.block.rows, &break_even);
+    let mut verdicts = pays(&ran.block.rows, &of_arms, &break_even);
     let mut warnings = warnings(trace, &arms);
     warnings.extend(too_few(ran.units.len()));
     verdicts.extend(verdict::over_links(&ran.block.rows));
@@ -148,18 +152,13 @@ pub fn prefetch(
     })
 }
 
-/// The widths that the arms prefetch with, ascending: each has a break-even of its own.
-fn widths(arms: &[Arm], shape: &hotset_traces::Shape) -> Vec<u32> {
-    let top_k = shape.layers().iter().map(|layer| layer.top_k).min().unwrap_or(1);
-    let width = |arm: &Arm| match &arm.prefetch {
+/// Guesses of a token and layer; `None` where nothing is prefetched.
+fn width(arm: &Arm, shape: &Shape) -> Option<u32> {
+    match &arm.prefetch {
         Prefetch::By(forecast) if forecast.control.width > 0 => Some(forecast.control.width),
-        Prefetch::By(_) => Some(top_k),
+        Prefetch::By(_) => shape.layers().iter().map(|layer| layer.top_k).min(),
         Prefetch::None => None,
-    };
-    let mut widths: Vec<u32> = arms.iter().filter_map(width).collect();
-    widths.sort_unstable();
-    widths.dedup();
-    widths
+    }
 }
 
 /// Precision and recall over all folds, by distance.
@@ -229,11 +228,12 @@ pub fn prediction_costs(
     Ok(costs)
 }
 
-/// Whether each predictor pays over each link, beside what the break-even says of its precision.
-fn pays(rows: &[ArmRow], break_even: &[BreakEven]) -> Vec<Verdict> {
-    let predictors = rows.iter().filter(|row| row.arm != "lru" && row.prefetches > 0);
+/// Whether each predictor pays over each link, beside what the break-even of its width says of its
+/// precision.
+fn pays(rows: &[ArmRow], widths: &[Option<u32>], break_even: &[BreakEven]) -> Vec<Verdict> {
+    let predictors = rows.iter().zip(widths).filter(|(row, _)| row.prefetches > 0);
     let mut verdicts = Vec::new();
-    for row in predictors {
+    for (row, width) in predictors {
         for link in &row.links {
             let saved = crate::Interval {
                 estimate: -link.timeline_change_ms.estimate,
@@ -241,7 +241,9 @@ fn pays(rows: &[ArmRow], break_even: &[BreakEven]) -> Vec<Verdict> {
                 high: -link.timeline_change_ms.low,
             };
             let precision = row.prefetches_used as f64 / row.prefetches as f64;
-            let needed = break_even.iter().find(|needed| needed.link == link.link);
+            let needed = break_even
+                .iter()
+                .find(|needed| needed.link == link.link && Some(needed.width) == *width);
             let needed = match needed {
                 Some(BreakEven { replayed: Some(needed), .. }) => {
                     format!(

@@ -107,6 +107,26 @@ fn a_score_keyed_on_the_conversation_gains_what_the_study_says() {
     assert!(points(1, "semantic") > points(1, "semantic:from=prompt"));
 }
 
+/// Each arm is held against the break-even of its own width.
+#[test]
+fn a_verdict_names_the_break_even_of_its_width() {
+    let trace = hotset_traces::bundled().unwrap();
+    let arms = ["lru/ahead:width=3", "lru/ahead"];
+    let report = prefetch(&trace, &plan(Parts::Folds(2), &arms), &[1], &()).unwrap();
+    assert_eq!(report.break_even.len(), 4, "two widths over two links");
+    let mut needed = Vec::new();
+    for (arm, width) in [(arms[0], 3), (arms[1], 8)] {
+        let of_width = report.break_even.iter().find(|found| found.width == width).unwrap();
+        let share = of_width.replayed.unwrap();
+        let question = format!("does {arm} pay over {}?", of_width.link);
+        let verdict = report.verdicts.iter().find(|v| v.question == question).unwrap();
+        let named = format!("{:.0}% break even", share * 100.0);
+        assert!(verdict.because.ends_with(&named), "{}: not {named}", verdict.because);
+        needed.push(named);
+    }
+    assert_ne!(needed[0], needed[1], "the widths must differ for this test to tell");
+}
+
 /// The same report with one thread and with two.
 #[test]
 fn reports_do_not_depend_on_threads() {
