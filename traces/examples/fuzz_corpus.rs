@@ -45,6 +45,7 @@ fn main() -> std::io::Result<()> {
             | (_, Reader::Trace(Format::Safetensors)) => ("safetensors", sample.contents.bytes()),
             (_, Reader::Histogram(HistogramFormat::MoeInfinity))
             | (_, Reader::Trace(Format::Npy | Format::Vllm)) => ("npy", sample.contents.bytes()),
+            (Contents::Folder(_), _) => continue,
             _ => match (place(&JSON), place(&LINES)) {
                 (Some(first), _) => ("json", tagged(first)),
                 (_, Some(first)) => ("lines", tagged(first)),

@@ -7,7 +7,7 @@
 mod jsonl;
 mod npz;
 mod oracle_general;
-mod parquet;
+pub(crate) mod parquet;
 #[cfg(test)]
 mod tests;
 

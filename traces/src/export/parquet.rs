@@ -23,11 +23,13 @@ fn export(_: &Trace, _: Out<'_, '_>, path: &Path) -> Result<()> {
 
 #[cfg(feature = "parquet")]
 fn export(trace: &Trace, out: Out<'_, '_>, path: &Path) -> Result<()> {
-    table::write(trace, out).map_err(|e| Error::import(path, "file", format!("Parquet: {e}")))
+    table::write(trace, out, table::properties())
+        .map_err(|e| Error::import(path, "file", format!("Parquet: {e}")))
 }
 
 #[cfg(feature = "parquet")]
-mod table {
+pub(crate) mod table {
+    use std::io::Write;
     use std::ops::Range;
     use std::sync::Arc;
 
@@ -38,17 +40,24 @@ mod table {
     use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
     use parquet::schema::parser::parse_message_type;
 
-    use super::{Out, Trace};
+    use super::Trace;
     use crate::export::npz::sequence_numbers;
     use crate::trace::Phase;
 
     /// Tokens of a row group.
     const GROUP: usize = 1 << 14;
 
-    pub(super) fn write(trace: &Trace, out: Out<'_, '_>) -> Result<()> {
-        let schema = Arc::new(parse_message_type(&schema(trace))?);
+    pub(crate) fn properties() -> WriterProperties {
         let compression = Compression::ZSTD(ZstdLevel::default());
-        let properties = WriterProperties::builder().set_compression(compression).build();
+        WriterProperties::builder().set_compression(compression).build()
+    }
+
+    pub(crate) fn write(
+        trace: &Trace,
+        out: impl Write + Send,
+        properties: WriterProperties,
+    ) -> Result<()> {
+        let schema = Arc::new(parse_message_type(&schema(trace))?);
         let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties))?;
         let numbers = sequence_numbers(trace);
         for (sequence, number) in trace.sequences().iter().zip(numbers) {
@@ -84,7 +93,7 @@ mod table {
         text + "}"
     }
 
-    fn write_group<W: std::io::Write + Send>(
+    fn write_group<W: Write + Send>(
         trace: &Trace,
         sequence: u32,
         rows: Range<usize>,
@@ -127,7 +136,7 @@ mod table {
         Ok(())
     }
 
-    fn column<T: DataType, W: std::io::Write + Send>(
+    pub(crate) fn column<T: DataType, W: Write + Send>(
         group: &mut SerializedRowGroupWriter<'_, W>,
         values: &[T::T],
         repeats: Option<&[i16]>,

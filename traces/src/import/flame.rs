@@ -33,8 +33,11 @@ mod folder {
     use crate::error::Error;
     use crate::import::layers::Numbering;
     use crate::import::lines::Rows;
-    use crate::import::parquet_rows::{Table, ids, number, weights};
+    use crate::import::parquet::table::{Holds, Table, Wanted};
     use crate::trace::Phase;
+
+    const LAYER: &[Wanted] = &[("indices", Holds::Ids, true), ("scores", Holds::Weights, false)];
+    const SAMPLES: &[Wanted] = &[("token_id", Holds::Number, true)];
 
     pub(super) fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         let samples = entries(&input.path().join("samples"), "", ".parquet")?;
@@ -75,12 +78,12 @@ mod folder {
         let inputs: Vec<Input<'_>> = files.iter().map(|(_, path)| input.other(path)).collect();
         let mut tables = Vec::new();
         for layer in &inputs {
-            tables.push(Table::open(layer, &["indices"])?);
+            tables.push(Table::open(layer, LAYER, inputs.len() + 1)?);
             into.read(layer.source()?);
         }
         let numbers: Vec<u32> = files.iter().map(|(number, _)| *number).collect();
         let tokens: Vec<Input<'_>> = samples.iter().map(|(_, path)| input.other(path)).collect();
-        let mut tokens = Tokens { files: tokens.iter(), table: None };
+        let mut tokens = Tokens { files: tokens.iter(), share: inputs.len() + 1, table: None };
         let mut rows = Rows::new(input, into);
         let (mut row, mut row_weights, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         let mut position = 0u32;
@@ -88,27 +91,21 @@ mod folder {
             row.clear();
             row_weights.clear();
             counts.clear();
-            let place = format!("row {position}");
             let mut ended = 0;
-            for (table, layer) in tables.iter_mut().zip(&inputs) {
-                let Some(fields) = table.next()? else {
+            for table in &mut tables {
+                if !table.next()? {
                     ended += 1;
                     continue;
-                };
-                for (name, field) in fields.get_column_iter() {
-                    match name.as_str() {
-                        "indices" => counts.push(ids(layer, &place, field, &mut row)?),
-                        "scores" => weights(layer, &place, field, &mut row_weights)?,
-                        _ => {}
-                    }
                 }
+                counts.push(table.ids(0, &mut row)?);
+                table.weights(1, &mut row_weights);
             }
             if ended == tables.len() {
                 break;
             }
             if ended > 0 {
                 let problem = format!("{ended} of {} layers end before it", tables.len());
-                return Err(Error::import(folder, place, problem));
+                return Err(Error::import(folder, format!("row {position}"), problem));
             }
             if position == 0 {
                 rows.collector().layers(input, Numbering::Numbered(&numbers), &counts)?;
@@ -127,6 +124,8 @@ mod folder {
     /// The vocabulary ids of all samples, one after another.
     struct Tokens<'a> {
         files: std::slice::Iter<'a, Input<'a>>,
+        /// Files that are open side by side.
+        share: usize,
         table: Option<Table<'a>>,
     }
 
@@ -134,14 +133,12 @@ mod folder {
         fn next(&mut self) -> Result<Option<u32>> {
             loop {
                 if let Some(table) = &mut self.table
-                    && let Some(fields) = table.next()?
+                    && table.next()?
                 {
-                    let token = fields.get_column_iter().find(|(name, _)| *name == "token_id");
-                    let Some((name, field)) = token else { return Ok(None) };
-                    return number(&table.input, "samples", name, field).map(Some);
+                    return table.number(0);
                 }
                 let Some(file) = self.files.next() else { return Ok(None) };
-                self.table = Some(Table::open(file, &["token_id"])?);
+                self.table = Some(Table::open(file, SAMPLES, self.share)?);
             }
         }
     }

@@ -76,6 +76,16 @@ impl<'a> Input<'a> {
         Self { path, bytes: None, progress: self.progress }
     }
 
+    /// Tells of bytes that a reader of its own has read.
+    #[cfg(feature = "parquet")]
+    pub(super) fn advance(&self, bytes: u64) -> Result<()> {
+        if self.progress.cancelled() {
+            return Err(self.io(io::Error::other("interrupted")));
+        }
+        self.progress.advance(bytes);
+        Ok(())
+    }
+
     /// A file of its contents, for readers that need one.
     #[cfg(feature = "parquet")]
     pub(super) fn as_file(&self) -> Result<File> {

@@ -29,8 +29,6 @@ mod npz;
 mod nvmoe;
 mod options;
 mod parquet;
-#[cfg(feature = "parquet")]
-mod parquet_rows;
 mod pickle;
 mod policylang;
 mod predictions;

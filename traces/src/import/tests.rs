@@ -247,9 +247,9 @@ fn samples_of_our_own_are_read() {
     use crate::testing::inputs::{REQUESTS, Reader, cell, samples};
     for sample in samples() {
         let Reader::Trace(format) = sample.reader else { continue };
-        let name = format.info().name;
-        let trace = import_bytes(format, name, &sample.contents.bytes(), &sample.options);
-        let trace = trace.unwrap_or_else(|e| panic!("{name}: {e}"));
+        let name = sample.name();
+        let trace = sample.read(&sample.contents).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let trace = trace.expect("routes");
         if format == Format::Ids {
             continue;
         }

@@ -2,6 +2,15 @@
 //! `experts` (a list, best first), and where recorded `is_decode` or `phase`, `token_id`, `step`,
 //! `weights`. Reading it needs the cargo feature `parquet`.
 
+#[cfg(feature = "parquet")]
+mod guard;
+#[cfg(feature = "parquet")]
+mod pages;
+#[cfg(feature = "parquet")]
+pub(super) mod table;
+#[cfg(feature = "parquet")]
+mod thrift;
+
 use super::collect::Collector;
 use super::input::Input;
 use super::{Format, FormatInfo, Importer};
@@ -31,11 +40,23 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
 
 #[cfg(feature = "parquet")]
 mod rows {
+    use super::table::{Holds, Table, Wanted};
     use super::{Collector, Input, Result};
     use crate::import::layers::Numbering;
     use crate::import::lines::Rows;
-    use crate::import::parquet_rows::{Table, ids, number, weights};
     use crate::trace::Phase;
+
+    const COLUMNS: &[Wanted] = &[
+        ("seq_id", Holds::Number, true),
+        ("position", Holds::Number, true),
+        ("layer", Holds::Number, true),
+        ("experts", Holds::Ids, true),
+        ("weights", Holds::Weights, false),
+        ("token_id", Holds::Number, false),
+        ("step", Holds::Number, false),
+        ("phase", Holds::Number, false),
+        ("is_decode", Holds::Number, false),
+    ];
 
     /// The rows of one token.
     #[derive(Default)]
@@ -51,59 +72,46 @@ mod rows {
     }
 
     pub(super) fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
-        let mut table = Table::open(input, &["seq_id", "position", "layer", "experts"])?;
+        let mut table = Table::open(input, COLUMNS, 1)?;
         let mut rows = Rows::new(input, into);
         let mut token = Token::default();
         let mut layout: Vec<(u32, u32)> = Vec::new();
         let mut sequence = None;
         let mut row = 0u64;
-        while let Some(fields) = table.next()? {
-            let place = format!("row {row}");
-            row += 1;
-            let mut found = Token::default();
-            let (mut layer, mut count) = (0, 0);
-            for (name, field) in fields.get_column_iter() {
-                let int = || number(input, &place, name, field);
-                match name.as_str() {
-                    "seq_id" => found.sequence = int()?,
-                    "position" => found.position = int()?,
-                    "layer" => layer = int()?,
-                    "token_id" => found.token_id = Some(int()?),
-                    "step" => found.step = Some(int()?),
-                    "phase" => found.phase = Phase::from_u8(int()?.min(255) as u8),
-                    "is_decode" => {
-                        let phase = if int()? == 0 { Phase::Prefill } else { Phase::Decode };
-                        found.phase.get_or_insert(phase);
-                    }
-                    "experts" => count = ids(input, &place, field, &mut found.ids)?,
-                    "weights" => weights(input, &place, field, &mut found.weights)?,
-                    _ => {}
-                }
-            }
-            let same = (token.sequence, token.position) == (found.sequence, found.position);
-            if !token.layers.is_empty() && !same {
+        while table.next()? {
+            let number = |column| table.number(column).map(Option::unwrap_or_default);
+            let (of, position, layer) = (number(0)?, number(1)?, number(2)?);
+            if !token.layers.is_empty() && (token.sequence, token.position) != (of, position) {
                 end(input, &mut rows, &mut token, &mut layout, &mut sequence)?;
             }
             if token.layers.last().is_some_and(|last| last.0 >= layer) {
-                return Err(input.error(place, format!("layer {layer} does not rise")));
+                let problem = format!("layer {layer} does not rise");
+                return Err(input.error(format!("row {row}"), problem));
             }
+            let decode = table.number(8)?.map(|decode| u32::from(decode != 0));
+            let phase = table.number(7)?.or(decode);
+            (token.sequence, token.position) = (of, position);
+            token.phase = phase.map(|number| phase_of(input, row, number)).transpose()?;
+            (token.token_id, token.step) = (table.number(5)?, table.number(6)?);
+            let count = table.ids(3, &mut token.ids)?;
+            table.weights(4, &mut token.weights);
             token.layers.push((layer, count));
-            token.ids.append(&mut found.ids);
-            token.weights.append(&mut found.weights);
-            token = Token {
-                layers: std::mem::take(&mut token.layers),
-                ids: std::mem::take(&mut token.ids),
-                weights: std::mem::take(&mut token.weights),
-                ..found
-            };
             if token.ids.len() > 1 << 20 {
                 return Err(input.error("rows", "over a million experts of one token"));
             }
+            row += 1;
         }
         if !token.layers.is_empty() {
             end(input, &mut rows, &mut token, &mut layout, &mut sequence)?;
         }
         rows.flush()
+    }
+
+    fn phase_of(input: &Input<'_>, row: u64, number: u32) -> Result<Phase> {
+        u8::try_from(number).ok().and_then(Phase::from_u8).ok_or_else(|| {
+            let problem = format!("phase {number}: 0 is prefill, 1 is decode");
+            input.error(format!("row {row}"), problem)
+        })
     }
 
     fn end(
