@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{hotset, json, refused, stderr, stdout};
+use common::{counts_file, hotset, json, refused, stderr, stdout};
 
 #[test]
 fn the_bundled_trace_is_compared_without_any_flag() {
@@ -165,14 +165,7 @@ fn help_teaches() {
 fn static_placement_goes_by_an_engine_s_histogram() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("counts.npy");
-    let header =
-        format!("{:<117}\n", "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 16, 64), }");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    let counts = (0..16 * 64).map(|key| if key % 64 < 16 { 1.0f64 } else { 0.0 });
-    counts.for_each(|count| bytes.extend(count.to_le_bytes()));
-    std::fs::write(&path, bytes).unwrap();
+    counts_file(&path, (0..16 * 64).map(|key| if key % 64 < 16 { 1.0 } else { 0.0 }));
 
     let trace = hotset::traces::bundled().unwrap();
     let (mut uses, mut held) = (0u64, std::collections::BTreeSet::new());

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{hotset, json, refused, stderr, stdout};
+use common::{counts_file, hotset, json, refused, stderr, stdout};
 
 const OLMOE: [&str; 7] =
     ["plan", "--model", "OLMoE-1B-7B", "--machine", "h200", "--trace", "bundled"];
@@ -193,4 +193,41 @@ fn a_machine_of_ones_own() {
     assert_eq!(plan["machine"]["link"], "x4");
     let sources = plan["coefficients"].as_array().unwrap();
     assert!(sources.iter().all(|one| !one["source"].as_str().unwrap().is_empty()));
+}
+
+/// A plan by counts is what static placement by the same counts does in a replay of the trace that
+/// was counted, but for the first copy into each slot.
+#[test]
+fn a_plan_by_counts_is_a_replay_of_static_placement() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counts.npy");
+    let trace = hotset::traces::bundled().unwrap();
+    let mut uses = vec![0.0; 16 * 64];
+    let decode = || (0..trace.tokens()).filter(|&row| trace.phases()[row] == 1);
+    for row in decode() {
+        for layer in 0..16 {
+            trace.layer_ids(row, layer).iter().for_each(|id| uses[layer * 64 + id as usize] += 1.0);
+        }
+    }
+    counts_file(&path, uses.into_iter());
+    let path = path.to_str().unwrap();
+    let by_counts = ["plan", "--model", "OLMoE-1B-7B", "--machine", "h200", "--histogram", path];
+    let plan = json(&[&by_counts[..], &["--free", "5GiB"]].concat());
+    let slots = plan["fit"]["slots"].as_u64().unwrap();
+    let capacity = slots.to_string();
+    let replay = ["compare", "--policy", "static", "--phase", "decode", "--warmup", "0"];
+    let replay = [&replay[..], &["--histogram", path, "--capacity", &capacity]].concat();
+    let misses = json(&replay)["rows"][0]["misses"].as_u64().unwrap() - slots;
+    let planned = plan["speed"]["need"]["misses"].as_f64().unwrap();
+    let planned = planned * 16.0 * decode().count() as f64;
+    assert!((planned - misses as f64).abs() < 0.01, "{planned} against {misses}");
+    assert_eq!(plan["routing"]["kind"], "histogram");
+    assert_eq!(plan["routing"]["format"], "moe-infinity");
+    assert!(stdout(&by_counts).contains("counts counts.npy"));
+
+    let both = [&by_counts[..], &["--trace", "bundled"]].concat();
+    refused(&both, &["--histogram", "--trace", "cannot be used with"]);
+    let other = ["plan", "--model", "gpt-oss-20b", "--machine", "h200", "--histogram", path];
+    refused(&other, &["counts 64 experts in layer 0, the model has 32"]);
+    refused(&[&by_counts[..6], &["Cargo.toml"]].concat(), &["is no histogram"]);
 }

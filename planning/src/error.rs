@@ -9,6 +9,9 @@ pub enum PlanError {
     /// A model that cannot be sized.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Counts or a trace that do not suit the model.
+    #[error(transparent)]
+    Trace(#[from] hotset_traces::Error),
     /// A setting that no machine or engine can have.
     #[error("{setting} {why}")]
     Setting {

@@ -92,6 +92,12 @@ impl Pricing<'_> {
                 Basis::Assumed,
                 "no trace given, every expert alike: real routing misses less",
             ),
+            RoutingSummary::Histogram { name, format, uses, how } => Coefficient::new(
+                "routing",
+                format!("counts {name}"),
+                Basis::Assumed,
+                format!("{how}; {uses} uses ({format})"),
+            ),
             RoutingSummary::OwnTrace { trace } => Coefficient::new(
                 "routing",
                 format!("trace {}", trace.name),

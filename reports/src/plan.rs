@@ -404,6 +404,7 @@ fn told(notes: &[String]) -> String {
 pub(crate) fn routing(routing: &RoutingSummary) -> String {
     match routing {
         RoutingSummary::Uniform => "uniform routing, no trace".to_owned(),
+        RoutingSummary::Histogram { name, .. } => format!("counts {name}"),
         RoutingSummary::OwnTrace { trace } => format!("trace {}", trace.name),
         RoutingSummary::StandIn { trace, .. } => format!("trace {} stands in", trace.name),
     }

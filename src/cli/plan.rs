@@ -18,6 +18,7 @@ Examples:
   hotset plan --model ./config.json --machine mine.toml --trace x.hst --users 8
   hotset plan --model gpt-oss-120b --machine rtx-4090 --vary gpu-memory=16,24,32,48
   hotset plan --model GLM-5.2 --machine h200 --trace bundled --stand-in --vary users=1..32
+  hotset plan --model ./config.json --machine rtx-4090 --histogram imatrix.gguf
   hotset plan --model DeepSeek-V3 --machine 8xh200 --accept 80% --vary speculate=0..4
 
 What can be varied: gpu-memory and host-memory (GiB), link, format (of the experts), kv, context,
@@ -32,6 +33,10 @@ pub struct PlanArgs {
     /// [default: uniform routing, which misses more than any model's]
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<PathBuf>,
+    /// An engine's counts of this model's experts in place of a trace: imatrix GGUF, SGLang's stat
+    /// or per_pass, TensorRT-LLM's statistics; the most used experts are then pinned
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    pub histogram: Option<PathBuf>,
     /// Let another model's trace stand in, by the share of the experts that is resident
     #[arg(long, requires = "trace")]
     pub stand_in: bool,

@@ -15,7 +15,7 @@ pub mod verify_live;
 
 use std::path::Path;
 
-use hotset::traces::{Detected, Error, Trace, detect, histogram_refusal};
+use hotset::traces::{Detected, Error, Histogram, Trace, detect, histogram_refusal};
 
 use crate::fault::Fault;
 
@@ -49,6 +49,17 @@ fn other_format(path: &Path, error: Error) -> Fault {
 fn open_named(path: &Path) -> Result<Trace, Fault> {
     let bundled = path == Path::new("bundled") && !path.exists();
     open((!bundled).then_some(path))
+}
+
+/// An engine's counts.
+fn open_histogram(path: &Path) -> Result<Histogram, Fault> {
+    match detect(path) {
+        Some(Detected::Histogram(format)) => Ok(Histogram::read(format, &[path.to_owned()])?),
+        _ => {
+            let path = path.display();
+            Err(Fault::Usage(format!("{path} is no histogram: see 'hotset trace info {path}'")))
+        }
+    }
 }
 
 /// Breaks a text into lines that leave the table within 80 columns.

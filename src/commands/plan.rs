@@ -3,7 +3,6 @@
 use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
 use hotset::cost_models::{Model, SlotLayout};
 use hotset::planning::{Axis, Knob, PlanError, Request, Room, Routing, Speculation};
-use hotset::traces::Trace;
 
 use super::request::with_threads;
 use crate::cli::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
@@ -25,7 +24,12 @@ pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
         request.speculation.drafts > 0 || axes.iter().any(|axis| axis.knob == Knob::Speculate);
     refuse_idle(&args.setting, drafted)?;
     let trace = args.trace.as_deref().map(commands::open_named).transpose()?;
-    let routing = |model: &Model| routing(model, trace.as_ref(), args.stand_in);
+    let histogram = args.histogram.as_deref().map(commands::open_histogram).transpose()?;
+    let routing = |model: &Model| match (&trace, &histogram) {
+        (Some(trace), _) => Routing::of_trace(model, trace, args.stand_in),
+        (None, Some(histogram)) => Routing::of_histogram(model, histogram),
+        (None, None) => Ok(Routing::uniform(model)),
+    };
     let output = if axes.is_empty() {
         let work = || hotset::planning::plan(&request, &routing(&request.model)?);
         hotset::reports::plan(&with_threads(args.threads, work)??)?
@@ -56,17 +60,6 @@ fn refuse_idle(args: &SettingArgs, drafted: bool) -> Result<(), Fault> {
             "{flag} is for drafted tokens: give --speculate N or --vary speculate=0..4"
         ))),
         None => Ok(()),
-    }
-}
-
-fn routing<'a>(
-    model: &Model,
-    trace: Option<&'a Trace>,
-    stand_in: bool,
-) -> Result<Routing<'a>, PlanError> {
-    match trace {
-        Some(trace) => Routing::of_trace(model, trace, stand_in),
-        None => Ok(Routing::uniform(model)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotset::cost_models::{Link, MachineProfile};
 use hotset::policies::Need;
 use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, TimeModel};
-use hotset::traces::{Detected, Histogram, Trace, detect};
+use hotset::traces::Trace;
 
 use crate::cli::{ArrivalName, MissName, ReplayArgs, ServingArgs, TimeArgs};
 use crate::fault::Fault;
@@ -62,13 +62,7 @@ fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<(String, A
         let told = "--histogram has no policy to place: give --policy static";
         return Err(Fault::Usage(told.to_owned()));
     }
-    let Some(Detected::Histogram(format)) = detect(path) else {
-        let path = path.display();
-        return Err(Fault::Usage(format!(
-            "{path} is no histogram: see 'hotset trace info {path}'"
-        )));
-    };
-    let counted = Histogram::read(format, &[path.to_owned()])?;
+    let counted = super::open_histogram(path)?;
     let uses = counted.uses(trace.shape())?;
     // FNV-1a: two histograms of one name are told apart.
     let mixed = uses.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &uses| {

@@ -44,3 +44,14 @@ pub fn refused(args: &[&str], parts: &[&str]) {
 pub fn shared(relative: &str) -> Option<PathBuf> {
     hotset::traces::testing::shared(relative)
 }
+
+/// Counts of 16 layers of 64 experts as MoE-Infinity keeps them, `.npy` of doubles.
+pub fn counts_file(path: &std::path::Path, counts: impl Iterator<Item = f64>) {
+    let header =
+        format!("{:<117}\n", "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 16, 64), }");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    counts.for_each(|count| bytes.extend(count.to_le_bytes()));
+    std::fs::write(path, bytes).unwrap();
+}

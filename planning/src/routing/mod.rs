@@ -3,7 +3,9 @@
 //! Batches of unrelated sequences and windows of one sequence's consecutive tokens need different
 //! numbers of experts, so both are replayed as an engine would run them: so many sequences at
 //! once, so many tokens of each in a step. LRU's misses at every capacity come from one pass.
+//! Without a trace counts may stand in, or nothing but the model's shape.
 
+mod counted;
 mod measured;
 mod stack;
 #[cfg(test)]
@@ -15,11 +17,12 @@ use std::sync::Mutex;
 
 use hotset_cost_models::Model;
 use hotset_sim::TraceSummary;
-use hotset_traces::{Phase, Trace};
+use hotset_traces::{Histogram, Phase, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::PlanError;
+use counted::Counted;
 use measured::{Measured, decode_rows};
 pub use unions::Unions;
 use unions::union_of_uniform;
@@ -39,6 +42,8 @@ pub struct Routing<'a> {
 enum Source<'a> {
     /// No trace: every expert as likely as any other, every token independent.
     Uniform,
+    /// An engine's counts of this model's experts.
+    Histogram { counted: Counted, name: String, format: &'static str, uses: u64 },
     /// A trace, of this model or of another one.
     Trace { trace: &'a Trace, stand_in: bool, curves: Mutex<BTreeMap<StepKind, Measured>> },
 }
@@ -58,6 +63,17 @@ pub struct Need {
 pub enum RoutingSummary {
     /// No trace was given.
     Uniform,
+    /// Counts without order.
+    Histogram {
+        /// The file's name.
+        name: String,
+        /// Its format.
+        format: &'static str,
+        /// Uses of experts that it counts.
+        uses: u64,
+        /// How counts stand for routing.
+        how: &'static str,
+    },
     /// A trace with the model's layers, experts and top-k.
     OwnTrace {
         /// The trace.
@@ -72,6 +88,8 @@ pub enum RoutingSummary {
     },
 }
 
+const COUNTS: &str = "the most used experts pinned, the others copied at every use; tokens choose on \
+                      their own, so that batches and drafts need more than recorded ones";
 const HOW: &str = "misses at the same share of each layer's experts; distinct experts as the \
                    trace's relate to uniform routing of its own shape";
 
@@ -82,6 +100,22 @@ impl<'a> Routing<'a> {
     pub fn uniform(model: &Model) -> Self {
         let (experts, top_k) = shape_of(model);
         Self { source: Source::Uniform, experts, top_k }
+    }
+
+    /// Routing as an engine counted it: how often each expert was used.
+    ///
+    /// # Errors
+    /// [`PlanError::Trace`] naming both numbers where the layers or experts are not the model's;
+    /// [`PlanError::Setting`] for counts that its top-k cannot give.
+    pub fn of_histogram(model: &Model, histogram: &Histogram) -> Result<Self, PlanError> {
+        let (experts, top_k) = shape_of(model);
+        let source = Source::Histogram {
+            counted: Counted::of_histogram(model, histogram)?,
+            name: histogram.name.clone(),
+            format: histogram.format,
+            uses: histogram.total(),
+        };
+        Ok(Self { source, experts, top_k })
     }
 
     /// Routing as `trace` has it; `stand_in` allows another model's.
@@ -150,9 +184,13 @@ impl<'a> Routing<'a> {
     pub fn need(&self, kind: StepKind, share: f64) -> Result<Need, PlanError> {
         let tokens = u64::from(kind.0) * u64::from(kind.1);
         let uniform = union_of_uniform(self.experts, self.top_k, tokens);
-        let Source::Trace { stand_in, curves, .. } = &self.source else {
-            let misses = if share >= 1.0 { 0.0 } else { uniform * (1.0 - share) };
-            return Ok(Need { distinct: uniform, misses });
+        let (stand_in, curves) = match &self.source {
+            Source::Uniform => {
+                let misses = if share >= 1.0 { 0.0 } else { uniform * (1.0 - share) };
+                return Ok(Need { distinct: uniform, misses });
+            }
+            Source::Histogram { counted, .. } => return Ok(counted.need_of_tokens(kind, share)),
+            Source::Trace { stand_in, curves, .. } => (stand_in, curves),
         };
         self.prepare(&[kind])?;
         let curves = lock(curves);
@@ -175,6 +213,9 @@ impl<'a> Routing<'a> {
     pub fn summary(&self) -> RoutingSummary {
         match &self.source {
             Source::Uniform => RoutingSummary::Uniform,
+            Source::Histogram { name, format, uses, .. } => {
+                RoutingSummary::Histogram { name: name.clone(), format, uses: *uses, how: COUNTS }
+            }
             Source::Trace { trace, stand_in: true, .. } => {
                 RoutingSummary::StandIn { trace: TraceSummary::of(trace), how: HOW }
             }

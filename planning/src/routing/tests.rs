@@ -1,6 +1,6 @@
 //! Routing of the bundled trace: batches, windows, stand-ins.
 
-use hotset_traces::bundled;
+use hotset_traces::{LayerCounts, bundled};
 
 use hotset_policies::Slots;
 use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Window};
@@ -95,6 +95,51 @@ fn without_a_trace_all_experts_are_alike() {
     let need = routing.need((1, 1), 0.25).unwrap();
     assert_eq!((need.distinct, need.misses), (8.0, 6.0));
     assert_eq!(routing.unions((8, 1)).unwrap(), None);
+}
+
+/// Counts of OLMoE's experts.
+fn counts(of: impl Fn(u32, u32) -> u64) -> Histogram {
+    let layer = |number| LayerCounts { number, counts: (0..64).map(|e| of(number, e)).collect() };
+    Histogram {
+        name: "counts".to_owned(),
+        format: "imatrix",
+        layers: (0..16).map(layer).collect(),
+        tokens: None,
+        notes: Vec::new(),
+    }
+}
+
+#[test]
+fn counts_pin_the_most_used_experts() {
+    // In each layer 16 experts share all uses; counted on four ranks, which changes nothing.
+    let even = counts(|_, expert| if expert < 16 { 12 } else { 0 });
+    let routing = Routing::of_histogram(&olmoe(), &even).unwrap();
+    let need = |kind, share| routing.need(kind, share).unwrap();
+    assert_eq!(need((1, 1), 0.25), Need { distinct: 8.0, misses: 0.0 });
+    assert_eq!(need((1, 1), 0.125), Need { distinct: 8.0, misses: 4.0 });
+    assert_eq!(need((1, 1), 0.0), Need { distinct: 8.0, misses: 8.0 });
+    // Two tokens on their own: each of the 16 is needed by one of them in 3 of 4 steps.
+    assert_eq!(need((2, 1), 0.0).distinct, 12.0);
+    assert_eq!(need((1, 2), 0.125), need((2, 1), 0.125));
+    assert_eq!(routing.unions((2, 1)).unwrap(), None);
+    assert!(matches!(routing.summary(), RoutingSummary::Histogram { uses: 3072, .. }));
+}
+
+#[test]
+fn counts_of_another_model_are_refused() {
+    let refused =
+        |histogram: &Histogram| Routing::of_histogram(&olmoe(), histogram).unwrap_err().to_string();
+    // One expert takes a quarter of the uses: with top-8 that is two uses a token.
+    let greedy = refused(&counts(|_, expert| if expert == 0 { 21 } else { 1 }));
+    assert!(greedy.contains("21 times in 84 uses: with top-8"), "{greedy}");
+    let empty = refused(&counts(|layer, _| u64::from(layer != 3)));
+    assert!(empty.contains("no uses in layer 3"), "{empty}");
+    let mut short = counts(|_, _| 1);
+    short.layers.pop();
+    assert!(refused(&short).contains("no counts of layer 15"), "{}", refused(&short));
+    // What counts overflow into.
+    let huge = Routing::of_histogram(&olmoe(), &counts(|_, _| u64::MAX)).unwrap();
+    assert_eq!(huge.need((1, 1), 0.5).unwrap(), Need { distinct: 8.0, misses: 4.0 });
 }
 
 #[test]

@@ -7,6 +7,7 @@ use hotset_traces::Trace;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::counted::Counted;
 use super::measured::decode_rows;
 use super::{Routing, Source, StepKind};
 use crate::PlanError;
@@ -31,13 +32,8 @@ impl Routing<'_> {
     /// them, known in advance; `None` without a trace of the model's own.
     pub(crate) fn pinned(&self, (users, tokens): StepKind, share: f64) -> Option<f64> {
         let Source::Trace { trace, stand_in: false, .. } = &self.source else { return None };
-        let inclusion = window_inclusion(trace, tokens as usize);
-        let layers = inclusion.len().max(1) as f64;
-        let in_step = |chance: &f64| 1.0 - power(1.0 - chance, users.into());
-        let mut needed: Vec<f64> = inclusion.iter().flatten().map(in_step).collect();
-        needed.sort_by(f64::total_cmp);
-        let without = ((1.0 - share) * needed.len() as f64).round() as usize;
-        Some(needed.iter().take(without).sum::<f64>() / layers)
+        let chances = window_inclusion(trace, tokens as usize);
+        Some(Counted::of_chances(&chances).need(users.into(), share).misses)
     }
 
     /// Unions of so many users with windows of so many tokens: what uniform routing, skew without
