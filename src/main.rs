@@ -10,14 +10,17 @@ mod progress;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use cli::{Cli, Command, TraceCommand};
 use fault::{Fault, Verdict};
 
 fn main() -> ExitCode {
     interrupt::install();
-    match run(Cli::parse()) {
+    let command = Cli::command();
+    let matches = command.clone().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match output::apart(&command, &matches).and_then(|()| run(cli)) {
         Ok(Verdict::Passed) => ExitCode::SUCCESS,
         Ok(Verdict::Failed) => ExitCode::from(1),
         Err(fault) => fault.report(),

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, Command, ValueEnum};
 use hotset::reports::{Format, Output};
 use hotset::traces::{Progress, Watched, write_file};
 
@@ -57,28 +57,57 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
     }
 }
 
-/// Refuses an output that is one of the inputs under any name, or lies in an input folder.
-pub fn apart<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<(), Fault> {
+/// Flags that name what is written.
+const OUTPUTS: [&str; 3] = ["output", "record", "trace_events"];
+/// Arguments that may name folders of which every file is read.
+const FOLDERS: [&str; 1] = ["input"];
+
+/// Refuses outputs that are named as an input too, whichever flags and names they go by, or lie in
+/// a folder that is read whole.
+pub fn apart(command: &Command, matches: &ArgMatches) -> Result<(), Fault> {
+    if let Some((name, below)) = matches.subcommand()
+        && let Some(command) = command.find_subcommand(name)
+    {
+        return apart(command, below);
+    }
+    let ids = || command.get_arguments().map(|argument| argument.get_id().as_str());
+    let values = |id: &str| {
+        let raw = matches.try_get_raw(id).ok().flatten();
+        raw.into_iter().flatten().map(Path::new).collect::<Vec<_>>()
+    };
+    let outputs: Vec<&Path> = ids().filter(|id| OUTPUTS.contains(id)).flat_map(values).collect();
+    for (index, output) in outputs.iter().enumerate() {
+        for id in ids().filter(|id| !OUTPUTS.contains(id)) {
+            for input in values(id) {
+                refuse_same(output, input, FOLDERS.contains(&id))?;
+            }
+        }
+        for other in &outputs[..index] {
+            refuse_same(output, other, false)?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse_same(output: &Path, input: &Path, folder_is_read: bool) -> Result<(), Fault> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     // A file that is not there yet has no name of its own, but its folder has.
     let real = output.canonicalize().ok().or_else(|| {
         let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
         Some(folder.join(output.file_name()?))
     });
-    // Where nothing can be written, writing says why.
-    let Some(real) = real else { return Ok(()) };
-    for input in inputs {
-        let Ok(input) = input.canonicalize() else { continue };
-        let name = output.display();
-        if real == input {
-            let problem = format!("{name}: the output is the input; name another file");
-            return Err(Fault::Usage(problem));
-        }
-        if input.is_dir() && real.starts_with(&input) {
-            let folder = input.display();
-            let problem = format!("{name}: the output lies in the input folder {folder}");
-            return Err(Fault::Usage(problem + "; name a file outside of it"));
-        }
+    // Where nothing can be written or read, that says why.
+    let (Some(real), Ok(read)) = (real, input.canonicalize()) else { return Ok(()) };
+    let name = output.display();
+    // Into a pipe or a device, and out of one, is no loss.
+    if real == read && read.is_file() {
+        let problem = format!("{name}: the output is the input; name another file");
+        return Err(Fault::Usage(problem));
+    }
+    if folder_is_read && read.is_dir() && real.starts_with(&read) {
+        let folder = read.display();
+        let problem = format!("{name}: the output lies in the input folder {folder}");
+        return Err(Fault::Usage(problem + "; name a file outside of it"));
     }
     Ok(())
 }
@@ -152,12 +181,13 @@ mod tests {
         std::fs::create_dir_all(path("in/sub")).unwrap();
         std::fs::write(path("in/a"), "").unwrap();
         let refused = |output: &str, input: &str| {
-            apart(&path(output), [path(input).as_path()]).err().map(|fault| fault.to_string())
+            refuse_same(&path(output), &path(input), true).err().map(|fault| fault.to_string())
         };
         let same = refused("in/sub/../a", "in/a").unwrap();
         assert!(same.contains("the output is the input"), "{same}");
         let inside = refused("in/sub/new", "in").unwrap();
         assert!(inside.contains("lies in the input folder"), "{inside}");
+        assert!(refuse_same(&path("in/sub/new"), &path("in"), false).is_ok());
         assert_eq!(refused("in/b", "in/a"), None);
         assert_eq!(refused("inn", "in"), None);
         assert_eq!(refused("in/b", "in/absent"), None);
@@ -166,6 +196,7 @@ mod tests {
             std::os::unix::fs::symlink(path("in/a"), path("link")).unwrap();
             assert!(refused("link", "in/a").is_some());
             assert!(refused("in/a", "link").is_some());
+            assert!(refuse_same(Path::new("/dev/null"), Path::new("/dev/null"), true).is_ok());
         }
     }
 }

@@ -277,10 +277,32 @@ fn an_output_never_takes_its_inputs_place() {
         &["trace", "shuffle", path],
         &["trace", "info", path],
         &["trace", "validate", path],
+        &["compare", path],
+        &["sweep", path],
+        &["sweep", "--resume", path],
+        &["replay", path],
+        &["compare", "--policy", "static", "--histogram", path],
+        &["compare", "--link", &format!("h200-pcie,{path}")],
+        &["experiment", "prefetch", path],
+        &["plan", "--model", path, "--machine", "h200"],
+        &["plan", "--model", "OLMoE-1B-7B", "--machine", path],
+        &["preflight", "--model", path, "--machine", "h200"],
+        &["conform", path, "--policy", "lru", "--capacity", "25%"],
+        &["link", "fit", path],
+        &["link", "show", path],
+        &["verify-live", path, "--links", "a", "--traces", "b"],
     ] {
         refused(&[command, &["-o", dotted]].concat(), &["the output is the input"]);
         assert!(std::fs::read(&trace).unwrap() == before, "{command:?}");
     }
+    let recorded = ["conform", path, "--policy", "lru", "--capacity", "25%", "--record", dotted];
+    refused(&recorded, &["the output is the input"]);
+    refused(&["replay", path, "--trace-events", dotted], &["the output is the input"]);
+    let new = folder.path().join("new.json");
+    std::fs::write(&new, "").unwrap();
+    let new = new.to_str().unwrap();
+    refused(&["replay", path, "--trace-events", new, "-o", new], &["the output is the input"]);
+    assert!(std::fs::read(&trace).unwrap() == before);
     let ids = ids.to_str().unwrap();
     let import = |input: &str, output: &str, part: &str| {
         refused(&["trace", "import", "--from", "ids", input, "-o", output], &[part]);

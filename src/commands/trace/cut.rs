@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::cli::{ArrivalName, ComposeArgs, ExportArgs, SliceArgs};
 use crate::commands;
 use crate::fault::{Fault, Verdict, nearest};
-use crate::output::{self, Stoppable};
+use crate::output::Stoppable;
 
 /// Writes a trace in another format.
 pub fn export(args: &ExportArgs) -> Result<Verdict, Fault> {
@@ -23,7 +23,6 @@ pub fn export(args: &ExportArgs) -> Result<Verdict, Fault> {
             known().collect::<Vec<_>>().join(" ")
         ))
     })?;
-    output::apart(&args.output, args.trace.as_deref())?;
     let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?;
     export_watched(&trace, format, &args.output, &stop)?;
@@ -37,7 +36,6 @@ pub fn export(args: &ExportArgs) -> Result<Verdict, Fault> {
 
 /// Writes a part of a trace.
 pub fn slice(args: &SliceArgs) -> Result<Verdict, Fault> {
-    output::apart(&args.output, args.trace.as_deref())?;
     let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?;
     let sequences = places(&args.sequences, trace.sequences().len())?;
@@ -71,7 +69,6 @@ fn places(ranges: &[Range<usize>], sequences: usize) -> Result<Vec<usize>, Fault
 
 /// Writes a trace with the steps of a batch.
 pub fn compose(args: &ComposeArgs) -> Result<Verdict, Fault> {
-    output::apart(&args.output, args.trace.as_deref())?;
     let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?;
     let arrival = match args.arrival {

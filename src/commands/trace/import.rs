@@ -7,7 +7,7 @@ use hotset::traces::{
 
 use crate::cli::{ImportArgs, LayerList};
 use crate::fault::{Fault, Verdict, nearest};
-use crate::output::{self, Stoppable};
+use crate::output::Stoppable;
 use crate::progress::Bytes;
 
 /// Imports files as one trace and writes it as `.hst`.
@@ -20,8 +20,6 @@ pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
                 .to_owned(),
         ));
     }
-    let inputs = args.input.iter().chain(&args.config).map(|path| path.as_path());
-    output::apart(&args.output, inputs)?;
     let format = match &args.from {
         Some(name) => named(name)?,
         None => told(&args.input)?,

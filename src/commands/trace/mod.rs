@@ -40,19 +40,10 @@ fn written(path: &Path, trace: &Trace) {
 
 /// Writes the trace with the order of its tokens permuted.
 pub fn shuffle(args: &ShuffleArgs) -> Result<Verdict, Fault> {
-    output::apart(&args.output, args.trace.as_deref())?;
     let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?;
     write(&trace, &args.output, args.zstd, &stop)?;
     Ok(Verdict::Passed)
-}
-
-/// The report of a trace does not replace it.
-fn apart(args: &TraceArgs) -> Result<(), Fault> {
-    match &args.output.output {
-        Some(output) => output::apart(output, args.trace.as_deref()),
-        None => Ok(()),
-    }
 }
 
 /// A result with the schema that it follows.
@@ -71,7 +62,6 @@ impl<'a, T: Serialize> Stated<'a, T> {
 
 /// Describes a trace, or a histogram.
 pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
-    apart(args)?;
     if let Some(path) = &args.trace
         && let Some(Detected::Histogram(format)) = detect(path)
     {
@@ -165,7 +155,6 @@ struct Validation {
 
 /// Checks a trace in full; a file that cannot even be opened is not sound either.
 pub fn validate(args: &TraceArgs) -> Result<Verdict, Fault> {
-    apart(args)?;
     let name = args.trace.as_ref().map_or("bundled".to_owned(), |path| path.display().to_string());
     let checked = match commands::open(args.trace.as_deref()) {
         Ok(trace) => trace.validate().map_err(|error| error.to_string()),
