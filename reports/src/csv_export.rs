@@ -1,6 +1,7 @@
-//! Sheets as comma-separated values: all digits, no title, no note.
+//! Sheets as comma-separated values, one header line a file: all digits, no note, no line broken
+//! for a terminal. Several sheets, whose columns differ, become one table of single values.
 
-use crate::{RenderError, Sheet};
+use crate::{Cell, Column, RenderError, Sheet};
 
 /// Header and rows.
 pub(crate) fn render(sheet: &Sheet) -> Result<String, RenderError> {
@@ -14,16 +15,46 @@ pub(crate) fn render(sheet: &Sheet) -> Result<String, RenderError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// One sheet as it is; of several every value on a line of its own.
+pub(crate) fn render_all(sheets: &[Sheet]) -> Result<String, RenderError> {
+    if let [sheet] = sheets {
+        return render(sheet);
+    }
+    let names = ["table", "title", "row", "column", "value"];
+    let mut long = Sheet::new("", names.map(|name| Column::left(name, name)).to_vec());
+    for (sheet, table) in sheets.iter().zip(1..) {
+        let title = sheet.title.lines().next().unwrap_or_default();
+        for (row, number) in sheet.rows.iter().zip(1..) {
+            for (column, cell) in sheet.columns.iter().zip(row) {
+                let place = [Cell::Count(table), title.into(), Cell::Count(number)];
+                let value = [column.name.as_str().into(), cell.clone()];
+                long.rows.push([&place[..], &value[..]].concat());
+            }
+        }
+    }
+    render(&long)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cell, Column};
-
     #[test]
     fn text_is_quoted_where_needed() {
         let columns = vec![Column::left("policy", "policy"), Column::right("x", "x")];
         let mut sheet = Sheet::new("ignored", columns);
         sheet.rows.push(vec!["lru-k:k=2,history=kept".into(), Cell::Empty]);
         assert_eq!(render(&sheet).unwrap(), "policy,x\n\"lru-k:k=2,history=kept\",\n");
+    }
+
+    #[test]
+    fn several_sheets_become_one_table_of_values() {
+        let mut sizes = Sheet::new("sizes\nof all", vec![Column::right("a\nsize", "size_gib")]);
+        sizes.rows.push(vec![Cell::Number(0.5, 0)]);
+        let facts = Sheet::facts("", vec![("broken\nname", Cell::Empty), ("b", Cell::Count(2))]);
+        assert_eq!(
+            render_all(&[sizes, facts]).unwrap(),
+            "table,title,row,column,value\n1,sizes,1,size_gib,0.5\n2,,1,name,broken name\n\
+             2,,1,value,\n2,,2,name,b\n2,,2,value,2\n"
+        );
     }
 }

@@ -34,7 +34,7 @@ pub enum Format {
     Table,
     /// The result as JSON.
     Json,
-    /// Comma-separated values with one header line a sheet.
+    /// Comma-separated values with one header line; several tables as `table,title,row,column,value`.
     Csv,
     /// Markdown tables.
     Markdown,
@@ -88,10 +88,7 @@ impl Output {
             }
             Format::Csv => match &self.flat {
                 Some(sheet) => csv_export::render(sheet),
-                None => {
-                    let sheets = self.sheets.iter().map(csv_export::render);
-                    Ok(sheets.collect::<Result<Vec<_>, _>>()?.join("\n"))
-                }
+                None => csv_export::render_all(&self.sheets),
             },
         }
     }

@@ -37,11 +37,11 @@ impl Cell {
         }
     }
 
-    /// The value as programs read it: all digits, empty if missing.
+    /// The value as programs read it: all digits, in one line, empty if missing.
     #[must_use]
     pub fn for_programs(&self) -> String {
         match self {
-            Self::Text(text) => text.clone(),
+            Self::Text(text) => text.replace('\n', " "),
             Self::Count(count) => count.to_string(),
             Self::Number(value, _) => value.to_string(),
             Self::Empty => String::new(),

@@ -203,33 +203,35 @@ pub(crate) fn run<K: Keeper>(
         }
         _ => None,
     };
-    let guide = |policy: &PolicySpec| -> Result<Option<Arc<Guide>>, SimError> {
+    let guide = |(_, policy): &(String, PolicySpec)| -> Result<Option<Arc<Guide>>, SimError> {
         let (Some(training), Some(config)) = (training, policy.guide()) else { return Ok(None) };
         let steps = request.serving.steps(training, request.chunk)?;
         let config = (policy.info().name, &config);
         trained_guide(config, training, &steps, request.phase.only()).map(Arc::new).map(Some)
     };
+    let guides: Vec<_> = request.policies.iter().map(guide).collect::<Result<_, _>>()?;
     let expert_bytes: Vec<u64> = shape.layers().iter().map(|layer| layer.expert_bytes).collect();
     let curves = Curves::new(trace, &steps, of_curve, request);
 
     // The bound of each size comes first, then each policy at each size; the bound itself, asked
     // for as a policy, is only replayed again where a timeline is to follow it.
-    let mut jobs: Vec<(Option<&PolicySpec>, &Size)> = Vec::new();
+    let mut jobs: Vec<(Option<usize>, &Size)> = Vec::new();
     jobs.extend(sizes.iter().map(|size| (None, size)));
     let mut job_of = Vec::with_capacity(sizes.len() * request.policies.len());
     for (index, size) in sizes.iter().enumerate() {
-        for (_, policy) in &request.policies {
+        for (place, (_, policy)) in request.policies.iter().enumerate() {
             if *policy == PolicySpec::Belady && !timed {
                 job_of.push(index);
             } else {
                 job_of.push(jobs.len());
-                jobs.push((Some(policy), size));
+                jobs.push((Some(place), size));
             }
         }
     }
     progress.begin(jobs.len() as u64);
     let keeper = keeper(jobs.len())?;
-    let replay_one = |(policy, size): (Option<&PolicySpec>, &Size)| {
+    let replay_one = |(place, size): (Option<usize>, &Size)| {
+        let policy = place.map(|place| &request.policies[place].1);
         let setting = Setting {
             semantics: request.semantics,
             phase: request.phase.only(),
@@ -239,7 +241,7 @@ pub(crate) fn run<K: Keeper>(
             training: uses.clone(),
             ..Setting::new(policy.unwrap_or(&PolicySpec::Belady).clone(), size.slots.clone())
         };
-        let Some(policy) = policy else {
+        let (Some(policy), Some(place)) = (policy, place) else {
             return replay(trace, &steps, &futures, &setting).map(Run::counted);
         };
         let links = if timed { &request.links[..] } else { &[] };
@@ -247,7 +249,7 @@ pub(crate) fn run<K: Keeper>(
         let setting = match is_bound(policy) {
             true => setting,
             false => Setting {
-                guide: guide(policy)?,
+                guide: guides[place].clone(),
                 prefetch: request.serving.prefetch.clone(),
                 predictor: predictor.clone(),
                 expert_bytes: expert_bytes.clone(),
@@ -260,7 +262,7 @@ pub(crate) fn run<K: Keeper>(
     let runs: Vec<Run> = jobs
         .par_iter()
         .enumerate()
-        .map(|(index, &(policy, size))| {
+        .map(|(index, &(place, size))| {
             if progress.cancelled() {
                 return Err(SimError::Interrupted);
             }
@@ -268,10 +270,10 @@ pub(crate) fn run<K: Keeper>(
                 progress.skip();
                 return Ok(run);
             }
-            let told = policy.filter(|_| !timed).and_then(|policy| curves.counts(policy, size));
-            let run = match told {
+            let counted = place.filter(|_| !timed).map(|place| &request.policies[place].1);
+            let run = match counted.and_then(|policy| curves.counts(policy, size)) {
                 Some(counts) => Run::counted(counts),
-                None => replay_one((policy, size))?,
+                None => replay_one((place, size))?,
             };
             keeper.keep(index, &run)?;
             progress.advance();

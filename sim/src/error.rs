@@ -57,6 +57,21 @@ pub enum SimError {
         /// Importers that give it.
         importers: String,
     },
+    /// Conversations are compared by vectors of more numbers than a store takes.
+    #[error(
+        "{what} '{name}' compares conversations by {dimension} numbers here; at most {most} are \
+         possible: another likeness (by=in, by=out, by=routes) may have fewer"
+    )]
+    TooWide {
+        /// What compares them: a policy, a prefetcher.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Numbers of a vector.
+        dimension: usize,
+        /// The most.
+        most: usize,
+    },
     /// More accesses than positions of 32 bits can number.
     #[error(
         "the bound '{bound}' can look ahead over at most 2^32 - 2 accesses, the trace has more"

@@ -102,6 +102,13 @@ impl GuideConfig {
             && self.by != Likeness::Routes
     }
 
+    /// Whether it goes by what it stores of earlier conversations, by vectors of at most
+    /// [`MAX_DIMENSION`](super::MAX_DIMENSION) numbers.
+    #[must_use]
+    pub fn needs_store(&self) -> bool {
+        !matches!(self.from, ProfileFrom::Prompt | ProfileFrom::Own)
+    }
+
     /// Whether it looks at what a conversation is going to use: a ceiling, no policy.
     #[must_use]
     pub fn needs_future(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Profiles of the running conversations for policies that go by them.
 
 use hotset_policies::predict::{Guess, Opening, Predictor, Token};
-use hotset_policies::semantic::{Guide, GuideConfig, Likeness};
+use hotset_policies::semantic::{Guide, GuideConfig, Likeness, MAX_DIMENSION};
 use hotset_traces::{Phase, Trace};
 
 use super::feed::{Feed, Reads, train};
@@ -79,21 +79,29 @@ fn reads(config: &GuideConfig) -> Reads {
     Reads { weights: false, future: config.needs_future() }
 }
 
-/// Refuses a guide that looks for likeness in embeddings where there are none.
+/// Refuses a guide that looks for likeness in embeddings where there are none, or in vectors
+/// longer than a store takes.
 pub(super) fn check(
     trace: &Trace,
     (what, name): (&'static str, &str),
     guide: Option<&GuideConfig>,
 ) -> Result<(), SimError> {
-    let needs = guide.is_some_and(GuideConfig::needs_embeddings);
-    if !needs || trace.embeddings().is_some() {
-        return Ok(());
+    let Some(guide) = guide.filter(|guide| guide.needs_store()) else { return Ok(()) };
+    let dimension = match (guide.by, trace.embeddings()) {
+        (Likeness::Routes, _) => trace.shape().total_experts() as usize,
+        (_, Some(embeddings)) => embeddings.dim,
+        (by, None) if guide.needs_embeddings() => {
+            let by = if by == Likeness::Out { "out" } else { "in" };
+            let name = format!("{name}:by={by}");
+            return Err(SimError::missing_column(trace, what, &name, "embeddings"));
+        }
+        (_, None) => return Ok(()),
+    };
+    if dimension > MAX_DIMENSION {
+        let name = name.to_owned();
+        return Err(SimError::TooWide { what, name, dimension, most: MAX_DIMENSION });
     }
-    let name = format!(
-        "{name}:by={}",
-        if guide.is_some_and(|g| g.by == Likeness::Out) { "out" } else { "in" }
-    );
-    Err(SimError::missing_column(trace, what, &name, "embeddings"))
+    Ok(())
 }
 
 /// A guide listens as a predictor does; nobody asks it for guesses.
@@ -112,5 +120,28 @@ impl Predictor for Listener {
     fn predict(&mut self, _: &Token<'_>, _: u32, _: usize, _: &mut Vec<Guess>) {}
     fn set_learning(&mut self, learning: bool) {
         self.0.set_learning(learning);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotset_policies::semantic::ProfileFrom;
+    use hotset_traces::{Ids, Shape, TraceBuilder};
+
+    use super::*;
+
+    #[test]
+    fn vectors_that_no_store_takes_are_refused_before_the_replay() {
+        let shape = Shape::uniform(2, 40_000, 1).unwrap();
+        let trace = TraceBuilder::new("wide", shape, Ids::U16(vec![0, 1])).build().unwrap();
+        let routes = GuideConfig { by: Likeness::Routes, ..GuideConfig::default() };
+        let refused = check(&trace, ("policy", "semantic"), Some(&routes)).unwrap_err();
+        let refused = refused.to_string();
+        assert!(
+            refused.contains("'semantic' compares conversations by 80000 numbers"),
+            "{refused}"
+        );
+        let none = GuideConfig { from: ProfileFrom::Prompt, ..routes };
+        assert!(check(&trace, ("policy", "semantic"), Some(&none)).is_ok());
     }
 }
