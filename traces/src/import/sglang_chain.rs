@@ -246,8 +246,11 @@ mod tests {
     use super::*;
     use crate::import::ImportOptions;
 
+    /// A pass: its mode, the tokens of each prompt, then positions and token ids of all.
+    type Step<'a> = (Mode, &'a [i32], &'a [i32], &'a [i32]);
+
     /// Requests out of passes of one rank: by request, the token ids in their order.
-    fn chained(passes: &[(Mode, &[i32], &[i32], &[i32])]) -> (Vec<Vec<u32>>, u64) {
+    fn chained(passes: &[Step<'_>]) -> (Vec<Vec<u32>>, u64) {
         let options = ImportOptions::default();
         let into = Collector::new(&options, 0).unwrap();
         let input = Input::bytes(Path::new("a.pt"), &[]);
