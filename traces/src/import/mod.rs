@@ -42,6 +42,7 @@ mod tests;
 mod torch;
 mod vllm;
 mod vllm_json;
+mod vllm_reply;
 mod warp;
 
 use std::path::{Path, PathBuf};

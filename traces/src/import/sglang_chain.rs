@@ -1,8 +1,9 @@
 //! Requests out of passes: which rows of SGLang's records belong together.
 //!
 //! An extend pass says how many tokens each request adds; a decode pass has one row for each
-//! running request. A row goes on with the request of its rank whose next position it is, the one
-//! that ran last before others, in the order of the batch.
+//! running request. SGLang's batch keeps its order: who has ended leaves, who is new comes behind.
+//! So decode rows are the running requests in their order, less those that have ended; where that
+//! does not hold, a row goes on with the request that ran last of those whose next position it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,10 +64,23 @@ pub(super) struct Chains {
     ids: Spool,
     rows: u32,
     sequences: Vec<Vec<Token>>,
-    /// By rank and next position: who may go on there, and when each last ran.
-    waiting: BTreeMap<(i64, u32), Vec<(u32, usize)>>,
+    /// Every request, where it stands.
+    waiting: BTreeSet<Stand>,
+    /// By rank: its batch in the order that it has, as far as is known. Some may have moved on.
+    running: BTreeMap<i64, Vec<Stand>>,
     ambiguous: u64,
     limit: u64,
+}
+
+/// Where a request goes on, and where it last ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Stand {
+    rank: i64,
+    next: u32,
+    step: u32,
+    /// In the batch of that step.
+    place: usize,
+    sequence: usize,
 }
 
 /// All requests, and their ids in the order of the passes.
@@ -79,7 +93,8 @@ pub(super) struct Chained {
 impl Chains {
     pub(super) fn new(into: &Collector<'_>) -> Self {
         let (ids, limit) = (into.spool(), into.sequence_limit());
-        Self { ids, rows: 0, sequences: Vec::new(), waiting: BTreeMap::new(), ambiguous: 0, limit }
+        let (waiting, running) = (BTreeSet::new(), BTreeMap::new());
+        Self { ids, rows: 0, sequences: Vec::new(), waiting, running, ambiguous: 0, limit }
     }
 
     pub(super) fn add(&mut self, input: &Input<'_>, pass: &Pass<'_>) -> Result<()> {
@@ -110,15 +125,19 @@ impl Chains {
                 }
             }
         }
-        let mut moved: Vec<(u32, usize)> = Vec::new();
-        for (from, count) in parts {
-            if pass.padding.contains(&from) {
-                continue;
+        parts.retain(|(from, _)| !pass.padding.contains(from));
+        let mut starts = Vec::with_capacity(parts.len());
+        for &(from, _) in &parts {
+            match u32::try_from(pass.positions[from]) {
+                Ok(position) => starts.push(position),
+                Err(_) => return refuse(format!("position {}", pass.positions[from])),
             }
-            let Ok(position) = u32::try_from(pass.positions[from]) else {
-                return refuse(format!("position {}", pass.positions[from]));
-            };
-            let (sequence, new) = match self.resume(pass, position) {
+        }
+        let mut known = self.in_batch(pass, &parts, &starts);
+        let mut moved: Vec<Stand> = Vec::with_capacity(parts.len());
+        for (place, ((from, count), position)) in parts.into_iter().zip(starts).enumerate() {
+            let stood = known.remove(&place).or_else(|| self.resume(pass, position));
+            let (sequence, new) = match stood {
                 Some(sequence) => (sequence, false),
                 None if (self.sequences.len() as u64) < self.limit => {
                     self.sequences.push(Vec::new());
@@ -145,12 +164,45 @@ impl Chains {
                 self.ids.extend(&pass.ids[token * pass.row_len..][..pass.row_len])?;
                 self.rows = self.rows.saturating_add(1);
             }
-            moved.push((position.saturating_add(count as u32), sequence));
+            let next = position.saturating_add(count as u32);
+            moved.push(Stand { rank: pass.rank, next, step: pass.step, place, sequence });
         }
-        for (next, sequence) in moved {
-            self.waiting.entry((pass.rank, next)).or_default().push((pass.step, sequence));
+        self.waiting.extend(&moved);
+        let running = self.running.entry(pass.rank).or_default();
+        if pass.mode != Mode::Extend {
+            running.clear();
         }
+        running.append(&mut moved);
         Ok(())
+    }
+
+    /// The requests of the parts that are decode rows, by part: those of the batch whose next
+    /// position it is, in their order. Empty where the batch was not kept in order.
+    fn in_batch(
+        &mut self,
+        pass: &Pass<'_>,
+        parts: &[(usize, usize)],
+        starts: &[u32],
+    ) -> BTreeMap<usize, usize> {
+        let running = self.running.get(&pass.rank).map_or(&[][..], Vec::as_slice);
+        let running: Vec<Stand> =
+            running.iter().filter(|stand| self.waiting.contains(stand)).copied().collect();
+        let nexts: BTreeSet<u32> = running.iter().map(|stand| stand.next).collect();
+        let row = |&part: &usize| parts[part].1 == 1 && nexts.contains(&starts[part]);
+        let rows: Vec<usize> = match pass.mode {
+            Mode::Decode | Mode::Mixed => (0..parts.len()).filter(row).collect(),
+            Mode::Extend | Mode::Idle => Vec::new(),
+        };
+        let positions: Vec<u32> = rows.iter().map(|&row| starts[row]).collect();
+        let Some((stands, unsure)) = in_order(&running, &positions) else {
+            return BTreeMap::new();
+        };
+        self.ambiguous += unsure;
+        let take = |stand: Stand| {
+            self.waiting.remove(&stand);
+            stand.sequence
+        };
+        rows.into_iter().zip(stands.into_iter().map(take)).collect()
     }
 
     /// Who goes on at this position: of those that ran last, the first in the batch.
@@ -158,21 +210,117 @@ impl Chains {
         if position == 0 {
             return None;
         }
-        let key = (pass.rank, position);
-        let waiting = self.waiting.get_mut(&key)?;
-        let latest = waiting.last()?.0;
-        let first = waiting.partition_point(|&(step, _)| step < latest);
-        if waiting.len() - first > 1 {
-            self.ambiguous += 1;
-        }
-        let (_, sequence) = waiting.remove(first);
-        if waiting.is_empty() {
-            self.waiting.remove(&key);
-        }
-        Some(sequence)
+        let at = Stand { rank: pass.rank, next: position, step: 0, place: 0, sequence: 0 };
+        let end = Stand { step: u32::MAX, place: usize::MAX, sequence: usize::MAX, ..at };
+        let last = *self.waiting.range(at..=end).next_back()?;
+        let first = *self.waiting.range(Stand { step: last.step, ..at }..=last).next()?;
+        self.ambiguous += u64::from(first != last);
+        self.waiting.remove(&first);
+        Some(first.sequence)
     }
 
     pub(super) fn finish(self) -> Chained {
         Chained { ids: self.ids, sequences: self.sequences, ambiguous: self.ambiguous }
+    }
+}
+
+/// Who of a batch goes on at these positions if it keeps its order: the first that can, and at
+/// how many of the positions another could, too. `None`: the order was not kept.
+fn in_order(running: &[Stand], positions: &[u32]) -> Option<(Vec<Stand>, u64)> {
+    let mut forward = running.iter();
+    let find = |&position: &u32| forward.find(|stand| stand.next == position).copied();
+    let first: Vec<Stand> = positions.iter().map(find).collect::<Option<_>>()?;
+    // The last that can, from behind: where both are one, no other could.
+    let mut backward = running.iter().rev();
+    let mut unsure = 0;
+    for (&position, stand) in positions.iter().zip(&first).rev() {
+        unsure += u64::from(backward.find(|other| other.next == position)? != stand);
+    }
+    Some((first, unsure))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::import::ImportOptions;
+
+    /// A pass: its mode, the tokens of each prompt, then positions and token ids of all.
+    type Step<'a> = (Mode, &'a [i32], &'a [i32], &'a [i32]);
+
+    /// Requests out of passes of one rank: by request, the token ids in their order.
+    fn chained(passes: &[Step<'_>]) -> (Vec<Vec<u32>>, u64) {
+        let options = ImportOptions::default();
+        let into = Collector::new(&options, 0).unwrap();
+        let input = Input::bytes(Path::new("a.pt"), &[]);
+        let mut chains = Chains::new(&into);
+        for (step, &(mode, extends, positions, token_ids)) in passes.iter().enumerate() {
+            let ids = vec![0; positions.len()];
+            let padding = &BTreeSet::new();
+            let step = step as u32;
+            let (ids, row_len) = (&ids[..], 1);
+            let pass =
+                Pass { step, rank: 0, mode, extends, positions, token_ids, ids, row_len, padding };
+            chains.add(&input, &pass).unwrap();
+        }
+        let Chained { sequences, ambiguous, .. } = chains.finish();
+        let tokens = |tokens: &Vec<Token>| tokens.iter().map(|token| token.token_id).collect();
+        (sequences.iter().map(tokens).collect(), ambiguous)
+    }
+
+    #[test]
+    fn who_came_first_is_first_in_the_batch() {
+        // Two prompts of one length, in two passes; the later one does not take the first's row.
+        let (requests, ambiguous) = chained(&[
+            (Mode::Extend, &[2], &[0, 1], &[10, 11]),
+            (Mode::Extend, &[2], &[0, 1], &[20, 21]),
+            (Mode::Decode, &[], &[2, 2], &[12, 22]),
+            (Mode::Decode, &[], &[3, 3], &[13, 23]),
+        ]);
+        assert_eq!(requests, [[10, 11, 12, 13], [20, 21, 22, 23]]);
+        assert_eq!(ambiguous, 0);
+    }
+
+    #[test]
+    fn the_order_tells_who_ended() {
+        // Of the two at position 2 the one before the long prompt ends: its row was before it.
+        let (requests, ambiguous) = chained(&[
+            (
+                Mode::Extend,
+                &[2, 4, 2],
+                &[0, 1, 0, 1, 2, 3, 0, 1],
+                &[10, 11, 30, 31, 32, 33, 20, 21],
+            ),
+            (Mode::Decode, &[], &[4, 2], &[34, 22]),
+            // One more joins behind those that run.
+            (Mode::Extend, &[3], &[0, 1, 2], &[40, 41, 42]),
+            (Mode::Decode, &[], &[5, 3, 3], &[35, 23, 43]),
+        ]);
+        let [ended, long, short, later] = &requests[..] else { panic!("{requests:?}") };
+        assert_eq!(ended, &[10, 11]);
+        assert_eq!(long, &[30, 31, 32, 33, 34, 35]);
+        assert_eq!(short, &[20, 21, 22, 23]);
+        assert_eq!(later, &[40, 41, 42, 43]);
+        assert_eq!(ambiguous, 0);
+        // Side by side, nothing tells.
+        let (_, ambiguous) =
+            chained(&[(Mode::Extend, &[1, 1], &[0, 0], &[1, 2]), (Mode::Decode, &[], &[1], &[3])]);
+        assert_eq!(ambiguous, 1);
+    }
+
+    #[test]
+    fn chunks_and_a_batch_that_changed_its_order() {
+        // A prompt in two chunks, between them a step of the one that runs; then both swap places.
+        let (requests, ambiguous) = chained(&[
+            (Mode::Extend, &[1], &[0], &[10]),
+            (Mode::Extend, &[2], &[0, 1], &[20, 21]),
+            (Mode::Decode, &[], &[1], &[11]),
+            (Mode::Mixed, &[2, 1], &[2, 3, 2], &[22, 23, 12]),
+            (Mode::Decode, &[], &[4, 3], &[24, 13]),
+            (Mode::Decode, &[], &[4, 5], &[14, 25]),
+        ]);
+        assert_eq!(requests, [vec![10, 11, 12, 13, 14], vec![20, 21, 22, 23, 24, 25]]);
+        assert_eq!(ambiguous, 0);
     }
 }

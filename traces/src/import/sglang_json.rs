@@ -1,10 +1,13 @@
 //! SGLang's replies with routed experts: raw little-endian i32 as base64, whose shape stands
-//! nowhere in the reply: `--layers` and `--top-k` (or `--config`) give it. One reply a line;
-//! `/generate` has them in `meta_info`, the OpenAI-like endpoints in `sglext`.
+//! nowhere in the reply: `--layers` and `--top-k` (or `--config`) give it. One JSON document after
+//! another; `/generate` has the routes in `meta_info` (a list of replies where several were asked
+//! for), the OpenAI-like endpoints those of the first choice in `sglext`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::array::{Place, top_ks};
 use super::collect::Collector;
@@ -26,6 +29,12 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 };
 
 #[derive(Deserialize)]
+struct Lengths {
+    prompt_tokens: Option<u32>,
+    completion_tokens: Option<u32>,
+}
+
+#[derive(Deserialize)]
 struct MetaInfo {
     routed_experts: Option<String>,
     prompt_tokens: Option<u32>,
@@ -36,6 +45,53 @@ struct MetaInfo {
 struct Reply {
     #[serde(alias = "sglext")]
     meta_info: MetaInfo,
+    /// The OpenAI-like endpoints' lengths, of all choices together.
+    usage: Option<Lengths>,
+    #[serde(default)]
+    choices: Vec<IgnoredAny>,
+}
+
+/// A reply, or the list of them that several prompts or answers come as.
+struct Replies(Vec<Reply>);
+
+impl<'de> Deserialize<'de> for Replies {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany;
+        impl<'de> Visitor<'de> for OneOrMany {
+            type Value = Replies;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a reply or a list of replies")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Replies, A::Error> {
+                let reply = Reply::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Replies(vec![reply]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Replies, A::Error> {
+                let mut replies = Vec::new();
+                while let Some(reply) = seq.next_element()? {
+                    replies.push(reply);
+                }
+                Ok(Replies(replies))
+            }
+        }
+        deserializer.deserialize_any(OneOrMany)
+    }
+}
+
+impl Reply {
+    /// Its routes, and the lengths of the answer that they are of.
+    fn into_parts(self) -> (Option<String>, Lengths) {
+        let Self { meta_info, usage, choices } = self;
+        let MetaInfo { routed_experts, prompt_tokens, completion_tokens } = meta_info;
+        // Of several choices, usage counts all tokens together.
+        match usage.filter(|_| choices.len() <= 1) {
+            Some(usage) => (routed_experts, usage),
+            None => (routed_experts, Lengths { prompt_tokens, completion_tokens }),
+        }
+    }
 }
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
@@ -52,11 +108,15 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let row = layers as usize * top_k as usize;
     let mut stream = input.stream()?;
     let mut without = 0u64;
-    let replies = serde_json::Deserializer::from_reader(&mut stream).into_iter::<Reply>();
+    let documents = serde_json::Deserializer::from_reader(&mut stream).into_iter::<Replies>();
+    let replies = documents.flat_map(|replies| match replies {
+        Ok(Replies(replies)) => replies.into_iter().map(Ok).collect(),
+        Err(e) => vec![Err(e)],
+    });
     for (index, reply) in replies.enumerate() {
         let refuse = |problem: String| input.error(format!("reply {index}"), problem);
-        let MetaInfo { routed_experts, prompt_tokens, completion_tokens } =
-            reply.map_err(|e| refuse(e.to_string()))?.meta_info;
+        let (routed_experts, lengths) = reply.map_err(|e| refuse(e.to_string()))?.into_parts();
+        let Lengths { prompt_tokens, completion_tokens } = lengths;
         let Some(text) = routed_experts else {
             without += 1;
             continue;
@@ -93,4 +153,55 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     }
     into.read(stream.source()?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::{Value, json};
+
+    use crate::import::{ImportOptions, import_bytes};
+    use crate::{Format, Phase, Trace};
+
+    fn import(text: &Value) -> Trace {
+        let options = ImportOptions { layers: Some(1), top_k: Some(1), ..ImportOptions::default() };
+        import_bytes(Format::SglangJson, "a.json", text.to_string().as_bytes(), &options).unwrap()
+    }
+
+    /// So many tokens of one layer with top-1.
+    fn routes(rows: i32) -> String {
+        STANDARD.encode((1..=rows).flat_map(i32::to_le_bytes).collect::<Vec<u8>>())
+    }
+
+    fn prefill(trace: &Trace) -> Vec<usize> {
+        let prefill = |&row: &usize| trace.phase(row) == Phase::Prefill;
+        let sequences = trace.sequences().iter();
+        sequences.map(|sequence| sequence.rows.clone().filter(prefill).count()).collect()
+    }
+
+    #[test]
+    fn several_answers_come_as_a_list() {
+        let reply = |prompt: i32| {
+            json!({ "text": "x", "meta_info": {
+                "prompt_tokens": prompt, "completion_tokens": 3, "routed_experts": routes(prompt + 2),
+            } })
+        };
+        let trace = import(&json!([reply(2), reply(4)]));
+        assert_eq!((trace.tokens(), prefill(&trace)), (10, vec![2, 4]));
+    }
+
+    #[test]
+    fn the_lengths_of_chats_and_completions_are_in_usage() {
+        let reply = |choices: usize, prompt: u32, completion: u32| {
+            json!({
+                "choices": vec![json!({ "index": 0 }); choices],
+                "usage": { "prompt_tokens": prompt, "completion_tokens": completion },
+                "sglext": { "routed_experts": routes(6) },
+            })
+        };
+        assert_eq!(prefill(&import(&reply(1, 4, 3))), [4]);
+        // Of two prompts or answers: whose tokens they are is not known.
+        assert_eq!(prefill(&import(&reply(2, 8, 6))), [0]);
+    }
 }

@@ -322,3 +322,18 @@ fn prompt_tokens_are_used_or_refused() {
     let refused = lists(&[1, 2, 2]).unwrap_err().to_string();
     assert!(refused.contains("3 numbers for 2 requests"), "{refused}");
 }
+
+#[test]
+fn engines_that_captured_nothing_are_told_apart_from_dense_layers() {
+    let with = |ids: [u8; 8]| {
+        let array = npy("|u1", "(2, 2, 2)", &ids);
+        let message = import_bytes(Format::Vllm, "a", &array, &ImportOptions::default());
+        message.unwrap_err().to_string()
+    };
+    let nothing = with([0; 8]);
+    assert!(nothing.contains("ids: nothing but zeros in all 2 tokens"), "{nothing}");
+    assert!(nothing.contains("--enforce-eager"), "{nothing}");
+    let dense = with([0, 0, 3, 1, 0, 0, 2, 1]);
+    assert!(dense.contains("layer 0: nothing but zeros"), "{dense}");
+    assert!(dense.contains("--dense-layers 0"), "{dense}");
+}

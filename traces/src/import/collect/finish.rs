@@ -95,6 +95,14 @@ impl Collector<'_> {
             return Ok(());
         }
         let (list, all, tokens) = (numbers.join(","), layers.file.len(), self.rows);
+        if numbers.len() == layers.kept.len() {
+            let problem = format!(
+                "nothing but zeros in all {tokens} tokens: the engine captured no routes (vLLM on \
+                 a CPU needs --enforce-eager for it: docs/recording.md); --dense-layers none if \
+                 expert 0 is meant"
+            );
+            return Err(Error::import(path, "ids", problem));
+        }
         let say = if numbers.len() == 1 { "layer" } else { "layers" };
         Err(Error::import(
             path,
