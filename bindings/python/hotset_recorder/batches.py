@@ -18,8 +18,7 @@ from torch import Tensor
 
 from .errors import RecorderError
 from .generation import Generation
-
-PREFILL, DECODE = 0, 1
+from .table import DECODE, PREFILL
 
 Bools = npt.NDArray[np.bool_]
 

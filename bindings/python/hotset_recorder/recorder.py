@@ -21,7 +21,7 @@ from .batches import Batches, Step, past_columns, plan
 from .capture import Capture, Rows
 from .errors import RecorderError
 from .generation import GenerateWatch
-from .recording import WEIGHTS, Recording
+from .recording import Recording
 from .selection import Scoring, SelectionReader
 
 
@@ -84,14 +84,12 @@ class Recorder:
         self._path = Path(path)
         self._overwrite = overwrite
         self._compress = compress
-        self._check_path()
+        output.check_path(self._path, self._overwrite)
         if any(_compiled(module) for module in model.modules()):
             raise RecorderError(
                 "the model is compiled: hooks need eager mode; pass it uncompiled"
             )
         self._architecture = architecture.find(model, routers)
-        if weights is not None and weights not in WEIGHTS:
-            raise RecorderError(f"weights={weights!r}; known are {', '.join(WEIGHTS)} and None")
         if not 0 <= lookahead < len(self._architecture.layers):
             raise RecorderError(
                 f"lookahead={lookahead}; the model has {len(self._architecture.layers)} layers "
@@ -145,7 +143,7 @@ class Recorder:
         self._unhook()
         try:
             self._commit()
-            self._check_path()
+            output.check_path(self._path, self._overwrite)
             self._recording.write(self._path, self._reader.source, self._compress)
         finally:
             self._state = "closed"
@@ -179,16 +177,6 @@ class Recorder:
             self.close()
         else:
             self.abort()
-
-    def _check_path(self) -> None:
-        if self._path.suffix not in output.SUFFIXES:
-            raise RecorderError(
-                f"{self._path}: the name must end in {' or '.join(output.SUFFIXES)}"
-            )
-        if not self._path.parent.is_dir():
-            raise RecorderError(f"{self._path}: there is no folder {self._path.parent}")
-        if self._path.exists() and not self._overwrite:
-            raise RecorderError(f"{self._path} is there already; overwrite=True replaces it")
 
     def _unhook(self) -> None:
         for hook in self._hooks:
