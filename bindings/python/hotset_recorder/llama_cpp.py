@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from . import llama_batch, output
+from . import llama_batch, llama_rows, output
 from .errors import RecorderError
 from .llama_batch import Batch
 from .llama_graph import Graphs, Pass
@@ -247,59 +245,30 @@ class Recorder(Session):
         api = self._package.api
         return int(api.llama_memory_seq_pos_max(api.llama_get_memory(context), number))
 
-    # From passes to rows.
-
     def _add(self, passes: list[Pass], batch: Batch, followed: Followed) -> None:
         if not passes:
             raise RecorderError(
-                f"llama_cpp {self._package.version} ran a batch without one call of cb_eval, or "
-                "without a tensor ffn_moe_topk: it differs from what this recorder knows"
+                f"llama_cpp {self._package.version} ran a batch without one call of cb_eval, "
+                "or without a tensor ffn_moe_topk: it differs from what this recorder knows"
             )
-        left = np.arange(len(batch))
-        for one in passes:
+        for one, places in llama_rows.placed(passes, batch):
             layers = sorted(one.ids)
             self._layers = self._layers or layers
             if layers != self._layers:
                 raise RecorderError(
                     f"layers {layers} chose experts in one pass, {self._layers} before"
                 )
-            count = max(len(ids) for ids in one.ids.values())
-            rows = llama_batch.rows_of(one.tokens, one.positions, count, batch, left)
-            left = np.setdiff1d(left, rows)
-            self._add_pass(one, rows, batch, followed)
-        if len(left):
-            raise RecorderError(f"{len(left)} of {len(batch)} tokens of a batch were not seen")
-
-    def _add_pass(self, one: Pass, rows: Any, batch: Batch, followed: Followed) -> None:
-        """`rows`: places in the batch. Those with a choice in every layer become rows."""
-        outputs = batch.outputs[rows]
-        sizes = {len(ids) for ids in one.ids.values()}
-        if not sizes <= {len(rows), int(outputs.sum())}:
-            raise RecorderError(
-                f"layers chose for {sorted(sizes)} of {len(rows)} tokens of a pass, of which "
-                f"{outputs.sum()} are outputs"
+            rows = llama_rows.complete(one, places, batch, self._weights)
+            self._left_out += len(places) - len(rows.places)
+            routed = Routed(
+                ids=rows.ids,
+                weights=rows.weights,
+                sequence=self._sequences.numbers(followed.sequences[rows.places]),
+                position=batch.positions[rows.places],
+                token_id=None if batch.tokens is None else batch.tokens[rows.places],
+                phase=followed.phases[rows.places],
             )
-        kept = outputs if len(sizes) > 1 else np.ones(len(rows), bool)
-        self._left_out += int((~kept).sum())
-        ids = _side_by_side(one.ids, kept)
-        weights = np.ones(ids.shape, np.float32)
-        if self._weights:
-            if sorted(one.weights) != sorted(one.ids):
-                raise RecorderError('a layer has no weights; record with weights=None')
-            weights = _side_by_side(one.weights, kept)
-            order = np.argsort(-weights, axis=-1, kind="stable")
-            ids = np.take_along_axis(ids, order, axis=-1)
-            weights = np.take_along_axis(weights, order, axis=-1)
-        rows = rows[kept]
-        routed = Routed(
-            ids=ids,
-            weights=weights,
-            sequence=self._sequences.numbers(followed.sequences[rows]),
-            position=batch.positions[rows],
-            token_id=None if batch.tokens is None else batch.tokens[rows],
-            phase=followed.phases[rows],
-        )
-        self._table.add(routed, self._facts["experts"])
+            self._table.add(routed, self._facts["experts"])
 
     # Into the file.
 
@@ -347,13 +316,11 @@ class Recorder(Session):
             **self._table.tokens_fact(),
             **self._extra,
         }
-        output.write(
-            self._path, arrays, json.dumps(info, ensure_ascii=False), self._compress
-        )
+        output.write(self._path, arrays, json.dumps(info, ensure_ascii=False), self._compress)
         if self._left_out:
             warnings.warn(
-                f"{self._left_out} tokens were left out: llama.cpp ran the last layer for those "
-                "alone whose logits were asked for; whole_prompts=True keeps all",
+                f"{self._left_out} tokens were left out: llama.cpp ran the last layer for "
+                "those alone whose logits were asked for; whole_prompts=True keeps all",
                 stacklevel=4,
             )
 
@@ -366,11 +333,3 @@ def _address(pointer: Any) -> int | None:
     if isinstance(value, int) or value is None:
         return value
     return ctypes.cast(pointer, ctypes.c_void_p).value
-
-
-def _side_by_side(layers: Mapping[int, Any], kept: Any) -> Any:
-    """`[rows, layers, top-k]` from one array a layer; full ones lose what is not kept."""
-    parts = [layers[layer] for layer in sorted(layers)]
-    if len({part.shape[-1] for part in parts}) > 1:
-        raise RecorderError("layers choose different numbers of experts; a file has one")
-    return np.stack([part[kept] if len(part) == len(kept) else part for part in parts], axis=1)

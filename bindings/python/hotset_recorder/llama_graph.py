@@ -143,8 +143,8 @@ class Graphs:
         ids = known.ids.get(layer)
         if ids is None or values.size != ids.size or values.dtype != np.float32:
             raise RecorderError(
-                f"{label.decode()} is {values.dtype} {list(values.shape)}, and not a weight for "
-                "each expert that was chosen just before"
+                f"{label.decode()} is {values.dtype} {list(values.shape)}, and not a weight "
+                "for each expert that was chosen just before"
             )
         if layer in known.weights:
             # Scaled further on: from the next pass on the last form is read alone.

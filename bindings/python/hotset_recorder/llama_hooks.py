@@ -26,12 +26,18 @@ class Package:
         try:
             self.api: Any = importlib.import_module("llama_cpp.llama_cpp")
         except ImportError as error:
-            raise RecorderError(f"llama_cpp cannot be imported ({error}): pip install "
-                                "llama-cpp-python") from error
+            raise RecorderError(
+                f"llama_cpp cannot be imported ({error}): pip install " "llama-cpp-python"
+            ) from error
         self.top: Any = importlib.import_module("llama_cpp")
         self.version = str(getattr(self.top, "__version__", "of no stated version"))
-        for name in ("llama_decode", "llama_init_from_model", "llama_model_meta_val_str",
-                     "ggml_backend_sched_eval_callback", "llama_memory_seq_pos_max"):
+        for name in (
+            "llama_decode",
+            "llama_init_from_model",
+            "llama_model_meta_val_str",
+            "ggml_backend_sched_eval_callback",
+            "llama_memory_seq_pos_max",
+        ):
             if not hasattr(self.api, name):
                 raise RecorderError(
                     f"llama_cpp {self.version} has no {name}; 0.3.36 is one that is known"

@@ -1,4 +1,4 @@
-"""A recording of a Hugging Face model on its way to a file: rows in a table, facts for `info`."""
+"""A Hugging Face recording on its way to a file: rows in a table, facts for `info`."""
 
 from __future__ import annotations
 

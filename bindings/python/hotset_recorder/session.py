@@ -14,7 +14,7 @@ Self = TypeVar("Self", bound="Session")
 
 
 class Session:
-    """What every recorder does around its hooks; as a context manager, by how the block ends."""
+    """What recorders do around their hooks; as a context manager, by how the block ends."""
 
     def __init__(self, path: str | Path, *, overwrite: bool, compress: bool) -> None:
         """Checks the file's name; hooks nothing yet."""

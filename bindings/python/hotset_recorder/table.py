@@ -93,11 +93,17 @@ class Table:
 
     def arrays(self) -> list[Array]:
         """What was added, ready to be written."""
-        if self._spool is None:
+        spool = self._spool
+        if spool is None:
             raise RecorderError("nothing was recorded: no token went through the model")
-        tokens = self._spool.rows
+        tokens = spool.rows
         arrays = [
-            Array(column.name, column.dtype, (tokens, *column.shape), self._blocks(column.name))
+            Array(
+                column.name,
+                column.dtype,
+                (tokens, *column.shape),
+                partial(spool.blocks, column.name),
+            )
             for column in self._layout()
             if column.name != "token_id" or self.has_tokens
             if not column.name.startswith("predicted_ids")
@@ -105,7 +111,9 @@ class Table:
         if self._lookahead:
             shape = (self._lookahead, tokens, self.layers, self.top_k)
             names = [f"predicted_ids.{ahead}" for ahead in range(self._lookahead)]
-            arrays.append(Array("predicted_ids", self._ids, shape, self._blocks(*names)))
+            arrays.append(
+                Array("predicted_ids", self._ids, shape, partial(_chained, spool, names))
+            )
         return arrays
 
     def weights_fact(self) -> dict[str, str]:
@@ -183,10 +191,6 @@ class Table:
             # -1 becomes the marker of "none": all bits set.
             values[f"predicted_ids.{ahead}"] = predicted.astype(self._ids)
         return values
-
-    def _blocks(self, *names: str) -> Any:
-        """A function that gives the columns' bytes one after another."""
-        return partial(_chained, self._spool, names)
 
 
 def _chained(spool: Spool, names: Iterable[str]) -> Iterator[bytes]:
