@@ -93,8 +93,6 @@ class Recorder(Session):
         self._phases = Phases()
         self._context: int | None = None
         self._graphs: Graphs | None = None
-        self._decoding = False
-        self._failure: BaseException | None = None
         self._facts: dict[str, Any] = {}
         self._layers: list[int] = []
         self._left_out = self._strangers = 0
@@ -107,19 +105,17 @@ class Recorder(Session):
             raise RecorderError("a recorder of llama.cpp runs already: one at a time")
         self._package = Package()
         self._replaced = Replacements(self._package)
-        for name, around in (
-            ("llama_init_from_model", self._init),
-            ("llama_new_context_with_model", self._init),
-            ("llama_free", self._free),
-            ("llama_decode", self._decode),
-            ("llama_memory_seq_cp", self._copied),
-            ("llama_state_set_data", self._restored),
-            ("llama_state_load_file", self._restored),
-            ("llama_state_seq_set_data", self._restored),
-            ("llama_state_seq_set_data_ext", self._restored),
-            ("llama_state_seq_load_file", self._restored),
+        for around, names in (
+            (self._init, "llama_init_from_model llama_new_context_with_model"),
+            (self._free, "llama_free"),
+            (self._decode, "llama_decode"),
+            (self._copied, "llama_memory_seq_cp"),
+            (self._restored, "llama_state_set_data llama_state_load_file"),
+            (self._restored, "llama_state_seq_set_data llama_state_seq_set_data_ext"),
+            (self._restored, "llama_state_seq_load_file"),
         ):
-            self._replaced.replace(name, around)
+            for name in names.split():
+                self._replaced.replace(name, around)
         self._replaced.replace_method("eval", self._eval)
         self._replaced.replace_method("generate", self._generate)
         _running = self
@@ -128,12 +124,18 @@ class Recorder(Session):
         global _running
         _running = None
         self._replaced.undo()
-        self._context = self._graphs = None
+        self._leave()
+
+    def _leave(self) -> None:
+        """The context is recorded no more; what failed in it is still to be raised."""
+        self._context = None
+        if self._graphs is not None:
+            self._graphs.live = False
 
     def _init(self, before: Any, model: Any, params: Any) -> Any:
         """Gives the context of a model with experts the callback."""
-        experts = self._package.count(model, "expert_count")
-        if not experts:
+        facts = self._package.facts(model)
+        if not facts["experts"]:
             return before(model, params)
         if params.cb_eval:
             raise RecorderError("the context has a cb_eval of its own; there can be one")
@@ -143,49 +145,21 @@ class Recorder(Session):
                 "close the first"
             )
         graphs = Graphs(self._package.ggml, self._weights)
-        callback = self._package.api.ggml_backend_sched_eval_callback(self._callback(graphs))
+        callback = self._package.api.ggml_backend_sched_eval_callback(graphs.called)
         params = type(params).from_buffer_copy(params)
         params.cb_eval = callback
         context = before(model, params)
         if context:
             _KEPT.append(callback)
             self._context, self._graphs = _address(context), graphs
-            self._facts = self._model_facts(model, params, experts)
+            self._facts = {**facts, "n_ubatch": int(params.n_ubatch)}
         return context
-
-    def _callback(self, graphs: Graphs) -> Any:
-        """llama.cpp asks of each tensor, then shows those that are wanted."""
-
-        def called(tensor: int, ask: bool, _: Any) -> bool:
-            # No exception may pass through C: it is kept, and raised by whoever called.
-            if self._graphs is not graphs or self._failure is not None:
-                return not ask
-            try:
-                if not self._decoding:
-                    raise RecorderError(
-                        "the model ran, but not by llama_cpp.llama_decode (an encoder, images, "
-                        "or a llama_decode imported before the recorder started): whose tokens "
-                        "they were is unknown"
-                    )
-                if ask:
-                    return graphs.ask(tensor)
-                graphs.take(tensor)
-            except BaseException as error:  # noqa: BLE001
-                self._failure = error
-            return not ask
-
-        return called
-
-    def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
 
     # Around the functions that were replaced.
 
     def _free(self, before: Any, context: Any) -> Any:
         if self._is_ours(context):
-            self._context = self._graphs = None
+            self._leave()
             self._sequences.forget()
         return before(context)
 
@@ -212,7 +186,7 @@ class Recorder(Session):
         if graphs is None or not self._is_ours(context):
             self._strangers += 1
             return before(context, batch)
-        self._raise_failure()
+        graphs.raise_failure()
         given = llama_batch.read(batch, lambda number: self._held(context, number))
         ran = given
         if self._whole_prompts and len(given):
@@ -221,17 +195,18 @@ class Recorder(Session):
             batch = type(batch).from_buffer_copy(batch)
             batch.logits = ctypes.cast(flags, type(batch.logits))
             ran = Batch(given.tokens, given.positions, given.sequences, given.outputs | True)
-        self._decoding = True
+        whole = False
         try:
-            code = before(context, batch)
+            with graphs.running():
+                code = before(context, batch)
+            if code == 0:
+                followed = self._sequences.follow(given, self._phases.now)
+                self._add(graphs.taken(whole=True), graphs.experts, ran, followed)
+                whole = True
         finally:
-            self._decoding = False
-            passes = graphs.taken(whole=self._failure is None)
-        self._raise_failure()
-        if code == 0:
-            self._add(passes, ran, self._sequences.follow(given, self._phases.now))
-        else:
-            self._sequences.forget(list(given.places()))
+            if not whole:
+                # Rows are missing: what comes next goes on with none of these sequences.
+                self._sequences.forget(list(given.places()))
         return code
 
     def _is_ours(self, context: Any) -> bool:
@@ -245,7 +220,9 @@ class Recorder(Session):
         api = self._package.api
         return int(api.llama_memory_seq_pos_max(api.llama_get_memory(context), number))
 
-    def _add(self, passes: list[Pass], batch: Batch, followed: Followed) -> None:
+    def _add(
+        self, passes: list[Pass], experts: int | None, batch: Batch, followed: Followed
+    ) -> None:
         if not passes:
             raise RecorderError(
                 f"llama_cpp {self._package.version} ran a batch without one call of cb_eval, "
@@ -257,6 +234,10 @@ class Recorder(Session):
             if layers != self._layers:
                 raise RecorderError(
                     f"layers {layers} chose experts in one pass, {self._layers} before"
+                )
+            if experts not in (None, self._facts["experts"]):
+                raise RecorderError(
+                    f"routers sort {experts} experts, the GGUF states {self._facts['experts']}"
                 )
             rows = llama_rows.complete(one, places, batch, self._weights)
             self._left_out += len(places) - len(rows.places)
@@ -272,22 +253,9 @@ class Recorder(Session):
 
     # Into the file.
 
-    def _model_facts(self, model: Any, params: Any, experts: int) -> dict[str, Any]:
-        package = self._package
-        # Layers that predict further tokens (MTP) do not run with the others.
-        layers = package.count(model, "block_count")
-        layers -= package.count(model, "nextn_predict_layers")
-        return {
-            "model": self._name or package.fact(model, "general.name") or "llama.cpp model",
-            "experts": experts,
-            "model_layers": layers,
-            "architecture": package.fact(model, "general.architecture"),
-            "file_type": package.fact(model, "general.file_type"),
-            "n_ubatch": int(params.n_ubatch),
-        }
-
     def _write(self) -> None:
-        self._raise_failure()
+        if self._graphs is not None:
+            self._graphs.raise_failure()
         try:
             arrays = self._table.arrays()
         except RecorderError as error:
@@ -301,6 +269,7 @@ class Recorder(Session):
         info: dict[str, Any] = {
             "layout": "hotset-npz/1",
             **self._facts,
+            **({} if self._name is None else {"model": self._name}),
             "layers": self._table.layers,
             "top_k": self._table.top_k,
             "moe_layer_ids": self._layers,

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +21,9 @@ from .errors import RecorderError
 from .ggml import NAME, Ggml, name, sources, viewed_extent
 
 _WANTED = re.compile(rb"ffn_moe_(topk|weights(?:_softmax|_norm|_scaled)?)-(\d+)")
-_PREFIX = b"ffn_moe_"
+# Of the thousands of tensors of a pass most are told by these four bytes of their names.
+_AT = NAME + len(b"ffn_moe_")
+_WORDS = frozenset(int.from_bytes(word, sys.byteorder) for word in (b"topk", b"weig"))
 # On its way to another device an input is copied: CUDA0#inp_pos#0.
 _INPUT = re.compile(rb"(?:.*#)?inp_(tokens|pos)(?:#\d+)?")
 
@@ -44,6 +49,11 @@ class Pass:
         return self.tokens is not None or self.positions is not None
 
 
+def _passed_over(address: int) -> bool:
+    """Whether a tensor cannot be wanted, by its name: quick, for it is asked of every one."""
+    return ctypes.c_uint32.from_address(address + _AT).value not in _WORDS
+
+
 class Graphs:
     """Answers llama.cpp's callback, and keeps the passes until they are taken."""
 
@@ -61,8 +71,50 @@ class Graphs:
         self._inputs = Pass()
         """Inputs of the pass to come."""
         self._seeking = True
+        self._running = False
+        self._failure: BaseException | None = None
         self.experts: int | None = None
         """Experts a layer, where a tensor tells."""
+        self.live = True
+        """False once nothing is to be recorded any more; the context may call on."""
+
+    def called(self, tensor: int, ask: bool, _: Any) -> bool:
+        """The callback: asked whether a tensor is wanted, or shown one that is."""
+        if ask and not self._seeking and _passed_over(tensor):
+            return False
+        # No exception may pass through C: it is kept, and raised by whoever called.
+        if not self.live or self._failure is not None:
+            return not ask
+        try:
+            if not self._running:
+                raise RecorderError(
+                    "the model ran, but not by llama_cpp.llama_decode (an encoder, images, or "
+                    "a llama_decode imported before the recorder started): whose tokens they "
+                    "were is unknown"
+                )
+            if ask:
+                return self._ask(tensor)
+            self._take(tensor)
+        except BaseException as error:  # noqa: BLE001
+            self._failure = error
+        return not ask
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Around a call that runs passes; raises what the callback could not."""
+        self.taken(whole=False)
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
+        self.raise_failure()
+
+    def raise_failure(self) -> None:
+        """Raises what went wrong in the callback, once."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def taken(self, whole: bool) -> list[Pass]:
         """The passes since the last call; `whole` unless llama.cpp gave up on the way."""
@@ -72,16 +124,16 @@ class Graphs:
             self._last = max(passes[0].ids)
         return passes
 
-    def ask(self, address: int) -> bool:
+    def _ask(self, address: int) -> bool:
         """Whether a tensor that is about to be computed is wanted."""
         if self._seeking:
             self._seek(address)
-        if ctypes.string_at(address + NAME, len(_PREFIX)) != _PREFIX:
+        if _passed_over(address):
             return False
         label = name(address)
         return self._kind(label) is not None and label not in self._superseded
 
-    def take(self, address: int) -> None:
+    def _take(self, address: int) -> None:
         """Reads a wanted tensor, which has just been computed."""
         label = name(address)
         kind = self._kind(label)

@@ -73,6 +73,18 @@ class Package:
         # Values that differ between layers are written as a list.
         return int(value) if value is not None and value.isdecimal() else 0
 
+    def facts(self, model: Any) -> dict[str, Any]:
+        """What a recording states of a model with experts."""
+        # Layers that predict further tokens (MTP) do not run with the others.
+        layers = self.count(model, "block_count") - self.count(model, "nextn_predict_layers")
+        return {
+            "model": self.fact(model, "general.name") or "llama.cpp model",
+            "experts": self.count(model, "expert_count"),
+            "model_layers": layers,
+            "architecture": self.fact(model, "general.architecture"),
+            "file_type": self.fact(model, "general.file_type"),
+        }
+
 
 class Replacements:
     """Functions that were replaced, to be put back."""

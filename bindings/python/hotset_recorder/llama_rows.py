@@ -32,14 +32,14 @@ class Rows:
 
 def placed(passes: list[Pass], batch: Batch) -> Iterator[tuple[Pass, Ints]]:
     """Each pass, and the places in the batch of its tokens; each place once."""
-    left = np.arange(len(batch))
+    left = np.ones(len(batch), bool)
     for one in passes:
         count = max(len(ids) for ids in one.ids.values())
-        places = rows_of(one.tokens, one.positions, count, batch, left)
-        left = np.setdiff1d(left, places)
+        places = rows_of(one.tokens, one.positions, count, batch, np.flatnonzero(left))
+        left[places] = False
         yield one, places
-    if len(left):
-        raise RecorderError(f"{len(left)} of {len(batch)} tokens of a batch were not seen")
+    if left.any():
+        raise RecorderError(f"{left.sum()} of {len(batch)} tokens of a batch were not seen")
 
 
 def complete(one: Pass, places: Ints, batch: Batch, weights: bool) -> Rows:

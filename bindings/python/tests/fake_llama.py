@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import types
+from typing import Any
 
 import numpy as np
 
@@ -147,6 +148,32 @@ def batch(tokens, positions=None, sequences=None, outputs=None):
     return made
 
 
+class Llama:
+    """The package's class, as far as the recorder knows it: chunks of four tokens."""
+
+    package: Any
+    draft_model: Any = None
+
+    def __init__(self):
+        params = Params(n_ubatch=8)
+        self._ctx = types.SimpleNamespace(ctx=self.package.llama_init_from_model(None, params))
+        self.n_tokens = 0
+
+    def eval(self, tokens):
+        for start in range(0, len(tokens), 4):
+            chunk = tokens[start : start + 4]
+            places = [*range(self.n_tokens, self.n_tokens + len(chunk))]
+            last = [0] * (len(chunk) - 1) + [1]
+            self.package.llama_decode(self._ctx.ctx, batch(chunk, places, outputs=last))
+            self.n_tokens += len(chunk)
+
+    def generate(self, tokens, reuse=0):
+        self.n_tokens = reuse
+        self.eval(tokens[reuse:])
+        while True:
+            self.eval([(yield)])
+
+
 class Engine:
     """What the fake package runs; tests turn its knobs."""
 
@@ -184,7 +211,7 @@ class Engine:
             owner.llama_memory_seq_pos_max = lambda memory, s: self.held.get(s, -1)
             owner.ggml_backend_sched_eval_callback = Callback
         api._lib = types.SimpleNamespace(_name="libllama.so")
-        top.llama_cpp = api
+        top.llama_cpp, top.Llama = api, type("Llama", (Llama,), {"package": top})
         monkeypatch.setitem(sys.modules, "llama_cpp", top)
         monkeypatch.setitem(sys.modules, "llama_cpp.llama_cpp", api)
         monkeypatch.setattr(ctypes, "CDLL", lambda name: self.library)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from hotset_recorder import RecorderError
-from hotset_recorder.ggml import Ggml, Tensor
 from hotset_recorder.llama_cpp import Recorder
 
 from .fake_llama import (
@@ -18,8 +13,6 @@ from .fake_llama import (
     LAYERS,
     TOP_K,
     Engine,
-    Library,
-    Memory,
     Params,
     batch,
     chosen,
@@ -168,6 +161,35 @@ def test_the_last_token_of_a_prompt_in_chunks_is_prompt(package, tmp_path):
     assert column(read(tmp_path / "r.npz")[0], "phase") == [0, 0, 0, 1]
 
 
+def run(llama, prompt, generated, **settings):
+    tokens = llama.generate(prompt, **settings)
+    next(tokens)
+    for token in generated:
+        tokens.send(token)
+    tokens.close()
+
+
+def test_llama_tells_prompts_from_generated_tokens(package, tmp_path):
+    with Recorder(tmp_path / "r.npz"):
+        llama = package.Llama()
+        run(llama, [5, 6, 7, 8, 9], [10, 11])
+        # All but the last token of the prompt is in the cache.
+        run(llama, [5, 6, 7, 8, 9], [12], reuse=4)
+        llama.eval([13])
+    arrays, _ = read(tmp_path / "r.npz")
+    assert column(arrays, "phase") == [0] * 5 + [1] * 2 + [0] + [1] * 2
+    assert column(arrays, "sequence") == [0] * 7 + [1] * 3
+    assert column(arrays, "position") == [*range(7), 4, 5, 6]
+
+
+def test_drafts_are_refused(package, tmp_path):
+    with pytest.raises(RecorderError, match="a draft_model cannot be recorded"):
+        with Recorder(tmp_path / "r.npz"):
+            llama = package.Llama()
+            llama.draft_model = object()
+            llama.eval([5])
+
+
 def test_a_batch_that_llama_gave_up_is_no_row(engine, package, tmp_path):
     with Recorder(tmp_path / "r.npz"):
         one = context(package)
@@ -241,6 +263,11 @@ def test_a_layer_that_chooses_twice_is_refused(engine, package, tmp_path):
     refused(package, tmp_path, "layer 1 chooses experts twice", batch([5], [0]))
 
 
+def test_another_number_of_experts_than_stated_is_refused(engine, package, tmp_path):
+    engine.metadata["fakemoe.expert_count"] = "8"
+    refused(package, tmp_path, "sort 6 experts, the GGUF states 8", batch([5], [0]))
+
+
 def test_a_callback_that_never_comes_is_an_error(engine, package, tmp_path):
     engine.calls_back = False
     refused(package, tmp_path, "without one call of cb_eval", batch([5], [0]))
@@ -276,45 +303,3 @@ def test_embeddings_have_no_token_ids(engine, package, tmp_path, monkeypatch):
     arrays, info = read(tmp_path / "r.npz")
     assert "token_id" not in arrays and "embeddings" in info["token_id"]
     assert column(arrays, "expert_ids") == [chosen(5), chosen(6)]
-
-
-def test_a_struct_of_another_layout_is_refused_before_anything_is_read():
-    class Moved(ctypes.Structure):
-        _fields_ = [*Tensor._fields_[:4], ("new", ctypes.c_int64), *Tensor._fields_[4:]]
-
-    with pytest.raises(RecorderError, match="laid out in a way that this recorder does not"):
-        Ggml(Library(Moved), "9.9")
-    older = Library()
-    del older.ggml_view_2d
-    with pytest.raises(RecorderError, match="llama_cpp 9.9.*exports no ggml_view_2d"):
-        Ggml(older, "9.9")
-
-
-def test_tensors_are_read_by_their_strides():
-    library = Library()
-    ggml, memory = Ggml(library, "fake"), library.memory
-    whole = np.arange(35, dtype=np.int32).reshape(5, 7)
-    base = memory.tensor("whole", whole)
-    view = library.ggml_view_2d(None, base, 3, 5, 28, 8)
-    assert np.array_equal(ggml.array(view)[0, 0], whole[:, 2:5])
-    assert ggml.array(memory.tensor("none", np.zeros((0, 4), np.int32))).shape == (1, 1, 0, 4)
-    broken = Memory().tensor("broken", whole)
-    Tensor.from_address(view).ne[1] = -1
-    with pytest.raises(RecorderError, match="cannot be"):
-        ggml.array(view)
-    memory.kept[base][0].type = 2
-    with pytest.raises(RecorderError, match="whole is of ggml type 2"):
-        ggml.array(base)
-    assert broken
-
-
-def test_without_the_package_the_way_to_it_is_named(tmp_path, monkeypatch):
-    for name in ("llama_cpp", "llama_cpp.llama_cpp"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(RecorderError, match="pip install llama-cpp-python"):
-        Recorder(tmp_path / "r.npz").start()
-
-
-def test_torch_is_not_imported():
-    code = "import sys, hotset_recorder.llama_cpp; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
