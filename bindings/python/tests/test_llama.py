@@ -182,6 +182,17 @@ def test_llama_tells_prompts_from_generated_tokens(package, tmp_path):
     assert column(arrays, "position") == [*range(7), 4, 5, 6]
 
 
+def test_a_further_turn_goes_on_with_the_sequence(package, tmp_path):
+    with Recorder(tmp_path / "r.npz"):
+        llama = package.Llama()
+        run(llama, [5, 6], [10])
+        # The answer's last token was never run: it comes with the next prompt.
+        run(llama, [5, 6, 10, 11, 7, 8], [12], reuse=3)
+    arrays, _ = read(tmp_path / "r.npz")
+    assert column(arrays, "sequence") == [0] * 7 and column(arrays, "position") == [*range(7)]
+    assert column(arrays, "phase") == [0, 0, 1, 0, 0, 0, 1]
+
+
 def test_drafts_are_refused(package, tmp_path):
     with pytest.raises(RecorderError, match="a draft_model cannot be recorded"):
         with Recorder(tmp_path / "r.npz"):
