@@ -4,6 +4,9 @@
 # HOTSET_BIN: the hotset to import and compare with [default: target/release, target/debug]
 # VENV:       where the environment is made and kept [default: bindings/python/.venv]
 # Both are absolute paths.
+#
+# Tests on llama.cpp itself are skipped, and say so, unless llama_cpp and gguf are in the environment:
+# VENV/bin/pip install llama-cpp-python==0.3.36 gguf==0.19.0 (compiles llama.cpp: minutes).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -19,4 +22,4 @@ export UV_HTTP_TIMEOUT=180 VIRTUAL_ENV=$venv
 "$venv/bin/uv" pip install --quiet --no-deps --editable .
 echo "environment ready after ${SECONDS} s"
 
-OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 "$venv/bin/python" -m pytest --quiet "$@"
+OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 "$venv/bin/python" -m pytest --quiet -rs "$@"

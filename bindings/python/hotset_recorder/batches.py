@@ -18,8 +18,7 @@ from torch import Tensor
 
 from .errors import RecorderError
 from .generation import Generation
-
-PREFILL, DECODE = 0, 1
+from .table import DECODE, PREFILL
 
 Bools = npt.NDArray[np.bool_]
 
@@ -57,9 +56,9 @@ class Batch:
 class Batches:
     """The batches that can go on, and the names of the sequences to come."""
 
-    def __init__(self, on_end: Callable[[Batch], None]) -> None:
-        """`on_end` gets each batch that can go on no more."""
-        self.labels: list[str] = []
+    def __init__(self, labels: list[str], on_end: Callable[[Batch], None]) -> None:
+        """Takes from `labels`; `on_end` gets each batch that can go on no more."""
+        self._labels = labels
         self._on_end = on_end
         self._live: list[Batch] = []
 
@@ -92,7 +91,8 @@ class Batches:
 
     def _take_labels(self, size: int, copies: int) -> list[str]:
         prompts = size // copies
-        taken, self.labels = self.labels[:prompts], self.labels[prompts:]
+        taken = self._labels[:prompts]
+        del self._labels[:prompts]
         taken += [""] * (prompts - len(taken))
         return [label for label in taken for _ in range(copies)]
 

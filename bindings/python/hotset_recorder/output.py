@@ -47,6 +47,16 @@ class Array:
         return self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
 
 
+def check_path(path: Path, overwrite: bool) -> None:
+    """Refuses a name of no known format, in no folder, or of a file that is to be kept."""
+    if path.suffix not in SUFFIXES:
+        raise RecorderError(f"{path}: the name must end in {' or '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise RecorderError(f"{path}: there is no folder {path.parent}")
+    if path.exists() and not overwrite:
+        raise RecorderError(f"{path} is there already; overwrite=True replaces it")
+
+
 def write(path: Path, arrays: Sequence[Array], info: str, compress: bool) -> None:
     """Writes the arrays and `info` (JSON text) in the format of the path's suffix."""
     with _renamed_when_whole(path) as file:

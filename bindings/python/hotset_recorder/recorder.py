@@ -8,24 +8,23 @@ is streamed into the file.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from torch import Tensor, nn
 
-from . import architecture, output
+from . import architecture
 from .batches import Batches, Step, past_columns, plan
 from .capture import Capture, Rows
 from .errors import RecorderError
 from .generation import GenerateWatch
-from .recording import WEIGHTS, Recording
+from .recording import Recording
 from .selection import Scoring, SelectionReader
+from .session import Session
 
 
-class Recorder:
+class Recorder(Session):
     """Records the routing of a Hugging Face MoE model to `hotset-npz/1`.
 
     Use it as a context manager around any number of `generate()` calls and forward
@@ -80,18 +79,13 @@ class Recorder:
         temporary: str | Path | None = None,
     ) -> None:
         """Finds the routers and checks the arguments; hooks nothing yet."""
+        super().__init__(path, overwrite=overwrite, compress=compress)
         self._model = model
-        self._path = Path(path)
-        self._overwrite = overwrite
-        self._compress = compress
-        self._check_path()
         if any(_compiled(module) for module in model.modules()):
             raise RecorderError(
                 "the model is compiled: hooks need eager mode; pass it uncompiled"
             )
         self._architecture = architecture.find(model, routers)
-        if weights is not None and weights not in WEIGHTS:
-            raise RecorderError(f"weights={weights!r}; known are {', '.join(WEIGHTS)} and None")
         if not 0 <= lookahead < len(self._architecture.layers):
             raise RecorderError(
                 f"lookahead={lookahead}; the model has {len(self._architecture.layers)} layers "
@@ -112,21 +106,13 @@ class Recorder:
             buffer_bytes=buffer_bytes,
             folder=None if temporary is None else Path(temporary),
         )
-        self._batches = Batches(on_end=self._recording.end)
+        self._batches = Batches(self._labels, on_end=self._recording.end)
         self._capture: Capture | None = None
         self._pending: tuple[Step, Rows] | None = None
         self._hooks: list[Any] = []
         self._watch: GenerateWatch | None = None
-        self._state = "new"
 
-    def label(self, *labels: str) -> None:
-        """Names the next sequences, in the order of the batch; others have no name."""
-        self._batches.labels.extend(labels)
-
-    def start(self) -> None:
-        """Sets the hooks; `with` does this."""
-        if self._state != "new":
-            raise RecorderError(f"this recorder is {self._state}; make another")
+    def _hook(self) -> None:
         self._watch = GenerateWatch(self._model, self._generated)
         found = self._architecture
         self._hooks.append(found.trunk.register_forward_pre_hook(self._begin, with_kwargs=True))
@@ -136,59 +122,6 @@ class Recorder:
         for index, layer in enumerate(found.layers):
             hook = self._router_hook(index)
             self._hooks.append(layer.router.register_forward_hook(hook, with_kwargs=True))
-        self._state = "running"
-
-    def close(self) -> None:
-        """Takes the hooks off and writes the file; what follows is not recorded."""
-        if self._state != "running":
-            return
-        self._unhook()
-        try:
-            self._commit()
-            self._check_path()
-            self._recording.write(self._path, self._reader.source, self._compress)
-        finally:
-            self._state = "closed"
-            self._recording.close()
-        if left := len(self._batches.labels):
-            warnings.warn(
-                f"{left} labels were left over: fewer sequences ran than were named",
-                stacklevel=2,
-            )
-
-    def abort(self) -> None:
-        """Takes the hooks off and writes nothing."""
-        if self._state == "running":
-            self._unhook()
-        self._state = "closed"
-        self._recording.close()
-
-    def __enter__(self) -> Recorder:
-        """Starts."""
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes; after an exception writes nothing."""
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
-    def _check_path(self) -> None:
-        if self._path.suffix not in output.SUFFIXES:
-            raise RecorderError(
-                f"{self._path}: the name must end in {' or '.join(output.SUFFIXES)}"
-            )
-        if not self._path.parent.is_dir():
-            raise RecorderError(f"{self._path}: there is no folder {self._path.parent}")
-        if self._path.exists() and not self._overwrite:
-            raise RecorderError(f"{self._path} is there already; overwrite=True replaces it")
 
     def _unhook(self) -> None:
         for hook in self._hooks:
@@ -196,6 +129,13 @@ class Recorder:
         self._hooks.clear()
         if self._watch is not None:
             self._watch.stop()
+
+    def _write(self) -> None:
+        self._commit()
+        self._recording.write(self._path, self._reader.source, self._compress)
+
+    def _release(self) -> None:
+        self._recording.close()
 
     # The hooks, in the order in which a forward pass calls them.
 
