@@ -1,9 +1,9 @@
 //! ARC: recency and frequency lists, with ghosts that tell which of the two deserves more room.
 //!
 //! Source: N. Megiddo and D. S. Modha, "ARC: a self-tuning, low overhead replacement cache",
-//! FAST 2003, figure 4. The target `p` is a real number and moves by real quotients.
+//! FAST 2003, figure 4.
 
-use crate::queues::Queues;
+use crate::adaptive_lists::{AdaptiveLists, B1, B2, T1, T2};
 use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
@@ -16,18 +16,10 @@ pub const INFO: PolicyInfo = PolicyInfo {
     parameters: &[],
 };
 
-const T1: u8 = 0;
-const T2: u8 = 1;
-const B1: u8 = 2;
-const B2: u8 = 3;
-
 /// Adaptive replacement cache.
 #[derive(Debug, Clone)]
 pub struct Arc {
-    queues: Queues<4>,
-    /// Target length of T1.
-    target: f64,
-    capacity: u32,
+    lists: AdaptiveLists,
 }
 
 impl Arc {
@@ -38,32 +30,19 @@ impl Arc {
     /// An empty pool.
     #[must_use]
     pub fn new(pool: &PoolShape) -> Self {
-        Self { queues: Queues::new(pool.keys), target: 0.0, capacity: pool.capacity }
-    }
-
-    /// T1's target after a miss on a key in B1 or B2, or on another.
-    #[inline(always)]
-    fn adapted(&self, from: u8) -> f64 {
-        let (b1, b2) = (f64::from(self.queues.len(B1)), f64::from(self.queues.len(B2)));
-        match from {
-            B1 => (self.target + (b2 / b1).max(1.0)).min(f64::from(self.capacity)),
-            B2 => (self.target - (b1 / b2).max(1.0)).max(0.0),
-            _ => self.target,
-        }
+        Self { lists: AdaptiveLists::new(pool) }
     }
 
     /// The paper's REPLACE. `false`, with nothing changed, if nobody may leave.
     #[inline(always)]
     fn replace<R: Room>(&mut self, target: f64, in_b2: bool, room: &mut R) -> bool {
-        let t1 = f64::from(self.queues.len(T1));
+        let t1 = self.lists.length(T1);
         let t1_first = t1 > 0.0 && (t1 > target || (in_b2 && t1 == target));
-        let (first, second) = if t1_first { (T1, T2) } else { (T2, T1) };
-        let of = |list| self.queues.find_from_back(list, |key| room.may_evict(key));
-        let victim = of(first).map(|key| (first, key));
-        let Some((list, victim)) = victim.or_else(|| of(second).map(|key| (second, key))) else {
+        let first = if t1_first { T1 } else { T2 };
+        let Some((list, victim)) = self.lists.last(first, |key| room.may_evict(key)) else {
             return false;
         };
-        self.queues.transfer(list, list + 2, victim);
+        self.lists.queues.transfer(list, list + 2, victim);
         room.evict(victim);
         true
     }
@@ -71,10 +50,10 @@ impl Arc {
     /// T1 alone fills the cache: its last key leaves, and nothing remembers it.
     #[inline(always)]
     fn drop_from_t1<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.queues.find_from_back(T1, |key| room.may_evict(key)) else {
+        let Some(victim) = self.lists.queues.find_from_back(T1, |key| room.may_evict(key)) else {
             return false;
         };
-        self.queues.unlink(victim);
+        self.lists.queues.unlink(victim);
         room.evict(victim);
         true
     }
@@ -83,86 +62,61 @@ impl Arc {
 impl Policy for Arc {
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
-        self.queues.of(key) <= T2
+        self.lists.contains(key)
     }
 
     #[inline(always)]
     fn len(&self) -> u32 {
-        self.queues.len(T1) + self.queues.len(T2)
+        self.lists.len()
     }
 
     #[inline(always)]
     fn hit(&mut self, key: Key) {
-        match self.queues.of(key) {
-            T2 => self.queues.refresh(T2, key),
-            _ => self.queues.transfer(T1, T2, key),
+        match self.lists.queues.of(key) {
+            T2 => self.lists.queues.refresh(T2, key),
+            _ => self.lists.queues.transfer(T1, T2, key),
         }
     }
 
     #[inline(always)]
     fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        let from = self.queues.of(key);
-        let full = self.len() >= self.capacity;
+        let from = self.lists.queues.of(key);
+        let full = self.lists.is_full();
         if from == B1 || from == B2 {
-            let target = self.adapted(from);
+            let target = self.lists.adapted(from);
             if full && !self.replace(target, from == B2, room) {
                 return false;
             }
-            self.target = target;
-            self.queues.transfer(from, T2, key);
+            self.lists.target = target;
+            self.lists.queues.transfer(from, T2, key);
             return true;
         }
-        if full && self.queues.len(T1) >= self.capacity {
+        if full && self.lists.t1_is_all() {
             if !self.drop_from_t1(room) {
                 return false;
             }
-        } else if full && !self.replace(self.target, false, room) {
+        } else if full && !self.replace(self.lists.target, false, room) {
             return false;
         }
-        let once = self.queues.len(T1) + self.queues.len(B1);
-        let all = once + self.queues.len(T2) + self.queues.len(B2);
-        if once >= self.capacity {
-            self.queues.trim_back(B1, 0);
-        } else if all >= 2 * self.capacity {
-            self.queues.trim_back(B2, 0);
-        }
-        self.queues.push_front(T1, key);
+        self.lists.enter(key);
         true
     }
 
     #[inline(always)]
     fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        self.replace(self.target, false, room)
+        self.replace(self.lists.target, false, room)
     }
 
     fn remove(&mut self, key: Key) {
-        self.queues.unlink(key);
+        self.lists.queues.unlink(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
-        self.target = self.target.min(f64::from(capacity));
-        let once = |queues: &Queues<4>| queues.len(T1) + queues.len(B1);
-        while once(&self.queues) > capacity && self.queues.len(B1) > 0 {
-            self.queues.trim_back(B1, 0);
-        }
-        while once(&self.queues) + self.queues.len(T2) + self.queues.len(B2) > 2 * capacity
-            && self.queues.len(B2) > 0
-        {
-            self.queues.trim_back(B2, 0);
-        }
+        self.lists.set_capacity(capacity);
     }
 
     fn validate(&self) -> Result<(), String> {
-        self.queues.validate()?;
-        let lengths = [T1, T2, B1, B2].map(|list| self.queues.len(list));
-        let [t1, t2, b1, b2] = lengths;
-        let c = self.capacity;
-        let on_target = (0.0..=f64::from(c)).contains(&self.target);
-        if t1 + t2 > c || t1 + b1 > c || t1 + t2 + b1 + b2 > 2 * c || !on_target {
-            return Err(format!("T1 T2 B1 B2 of {lengths:?}, target {}, c {c}", self.target));
-        }
-        Ok(())
+        self.lists.validate()
     }
 }
 
@@ -174,7 +128,8 @@ mod tests {
     #[test]
     fn a_regretted_eviction_moves_the_target() {
         let mut arc = Arc::new(&PoolShape::flat(3, 9));
-        let lists = |arc: &Arc| [T1, T2, B1, B2].map(|at| arc.queues.iter(at).collect::<Vec<_>>());
+        let lists =
+            |arc: &Arc| [T1, T2, B1, B2].map(|at| arc.lists.queues.iter(at).collect::<Vec<_>>());
         for key in [0, 1, 2] {
             assert!(arc.admit(key, &mut Anyone));
         }
@@ -182,11 +137,14 @@ mod tests {
         assert!(arc.admit(3, &mut Anyone)); // |T1| > 0: 1 goes to B1
         assert_eq!(lists(&arc), [vec![3, 2], vec![0], vec![1], vec![]]);
         assert!(arc.admit(1, &mut Anyone)); // p = 1 < |T1|: 2 goes to B1, 1 to T2
-        assert_eq!((lists(&arc), arc.target), ([vec![3], vec![1, 0], vec![2], vec![]], 1.0));
+        assert_eq!((lists(&arc), arc.lists.target), ([vec![3], vec![1, 0], vec![2], vec![]], 1.0));
         assert!(arc.admit(4, &mut Anyone)); // |T1| = p: T2's last, 0, goes to B2
         assert_eq!(lists(&arc), [vec![4, 3], vec![1], vec![2], vec![0]]);
         assert!(arc.admit(0, &mut Anyone)); // p = 0: 3 goes to B1
-        assert_eq!((lists(&arc), arc.target), ([vec![4], vec![0, 1], vec![3, 2], vec![]], 0.0));
+        assert_eq!(
+            (lists(&arc), arc.lists.target),
+            ([vec![4], vec![0, 1], vec![3, 2], vec![]], 0.0)
+        );
         assert!(arc.admit(5, &mut Anyone)); // |T1|+|B1| = 3: 4 goes to B1, 2 is forgotten
         assert_eq!(lists(&arc), [vec![5], vec![0, 1], vec![4, 3], vec![]]);
         assert_eq!(arc.validate(), Ok(()));

@@ -4,6 +4,7 @@
 //! allocates nothing after construction, so that what hotset simulates is what an engine runs.
 //! Policies are written against [`Policy`] on dense keys, one file each.
 
+mod adaptive_lists;
 mod admission;
 mod any_policy;
 mod arc;
