@@ -59,8 +59,12 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
 
 /// Flags that name what is written.
 const OUTPUTS: [&str; 3] = ["output", "record", "trace_events"];
-/// Arguments that may name folders of which every file is read.
+/// Arguments that may name folders of which every file is read, those that come later too.
 const FOLDERS: [&str; 1] = ["input"];
+/// Endings of what is read out of other folders: a model's, an engine's statistics.
+const DATA: [&str; 6] = ["safetensors", "gguf", "npz", "npy", "pt", "hst"];
+/// Files that are read because they lie beside an input.
+const BESIDE: [&str; 3] = ["weights.npy", "weights_bf16.npy", "sequences.csv"];
 
 /// Refuses outputs that are named as an input too, whichever flags and names they go by, or lie in
 /// a folder that is read whole.
@@ -104,10 +108,19 @@ fn refuse_same(output: &Path, input: &Path, folder_is_read: bool) -> Result<(), 
         let problem = format!("{name}: the output is the input; name another file");
         return Err(Fault::Usage(problem));
     }
-    if folder_is_read && read.is_dir() && real.starts_with(&read) {
+    let data = || {
+        let extension = real.extension().and_then(|text| text.to_str()).unwrap_or_default();
+        real.exists() && (DATA.contains(&extension) || real.ends_with("config.json"))
+    };
+    if read.is_dir() && real.starts_with(&read) && (folder_is_read || data()) {
         let folder = read.display();
         let problem = format!("{name}: the output lies in the input folder {folder}");
         return Err(Fault::Usage(problem + "; name a file outside of it"));
+    }
+    let beside = folder_is_read && real.exists() && real.parent() == read.parent();
+    if beside && BESIDE.iter().any(|name| real.ends_with(name)) {
+        let problem = format!("{name}: is read with the input beside it; name another file");
+        return Err(Fault::Usage(problem));
     }
     Ok(())
 }
@@ -188,6 +201,12 @@ mod tests {
         let inside = refused("in/sub/new", "in").unwrap();
         assert!(inside.contains("lies in the input folder"), "{inside}");
         assert!(refuse_same(&path("in/sub/new"), &path("in"), false).is_ok());
+        assert!(refuse_same(&path("in/a"), &path("in"), false).is_ok());
+        std::fs::write(path("in/config.json"), "").unwrap();
+        assert!(refuse_same(&path("in/config.json"), &path("in"), false).is_err());
+        std::fs::write(path("in/weights.npy"), "").unwrap();
+        let beside = refused("in/weights.npy", "in/a").unwrap();
+        assert!(beside.contains("read with the input beside it"), "{beside}");
         assert_eq!(refused("in/b", "in/a"), None);
         assert_eq!(refused("inn", "in"), None);
         assert_eq!(refused("in/b", "in/absent"), None);

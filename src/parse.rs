@@ -259,17 +259,39 @@ pub fn measured_step(text: &str) -> Result<(f64, f64), String> {
 /// A machine to plan for: a built-in name, several of one, or a file.
 pub fn hardware(text: &str) -> Result<Hardware, Fault> {
     match text.ends_with(".toml") {
-        true => Ok(Hardware::from_toml_path(text)?),
+        true => Hardware::from_toml_path(text).map_err(|error| match profile(text) {
+            // What 'link fit' writes goes by the same ending.
+            Ok(_) => Fault::Usage(format!(
+                "{text} is a profile of links, which says nothing of memory: give it as --link \
+                 {text}, and as --machine a built-in name or a file like the one in \
+                 docs/metrics.md (A machine of one's own)"
+            )),
+            Err(_) => error.into(),
+        }),
         false => Ok(find_hardware(text)?),
     }
 }
 
-/// One link by name, or a link's profile.
+/// One link: by name, a link's profile, or of a machine's profile the only one or the one named
+/// behind a colon, `mine.toml:pcie-gen5-x16`.
 pub fn link(text: &str) -> Result<Link, Fault> {
-    match text.ends_with(".toml") {
-        true => Ok(Link::from_toml_path(text)?),
-        false => Ok(find_link(text)?),
-    }
+    let (path, name) = match text.split_once(".toml") {
+        None => return Ok(find_link(text)?),
+        Some((stem, rest)) => (format!("{stem}.toml"), rest.strip_prefix(':')),
+    };
+    let machine = match profile(&path)? {
+        Profile::Link(link) => return Ok(*link),
+        Profile::Machine(machine) => machine,
+    };
+    let found = match (name, &machine.links[..]) {
+        (Some(name), _) => machine.link(name).cloned(),
+        (None, [only]) => Some(only.clone()),
+        (None, _) => None,
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = machine.links.iter().map(|link| link.name.as_str()).collect();
+        Fault::Usage(format!("{path} has the links {}: name one, {path}:NAME", names.join(", ")))
+    })
 }
 
 /// An expert's bytes: `13221888`, `12.6MiB`, or dimensions with a format,

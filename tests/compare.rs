@@ -186,3 +186,34 @@ fn static_placement_goes_by_an_engine_s_histogram() {
     refused(&["compare", "--policy", "lru", "--histogram", path], &["give --policy static"]);
     refused(&[&flags[..], &["--histogram", "Cargo.toml"]].concat(), &["is no histogram"]);
 }
+
+#[test]
+fn every_json_names_its_schema_and_bundled_is_a_name() {
+    for command in [
+        &["compare", "bundled", "--policy", "lru", "--capacity", "25%", "--no-timeline"][..],
+        &["link"],
+        &["link", "show", "h200-pcie"],
+        &["policies"],
+        &["policies", "semantic"],
+        &["trace", "info", "bundled"],
+        &["preflight", "--model", "OLMoE-1B-7B", "--machine", "h200"],
+    ] {
+        assert_eq!(json(command)["schema"], "hotset/1", "{command:?}");
+    }
+}
+
+/// Captions, wide tables and names out of files.
+#[test]
+fn nothing_is_wider_than_a_terminal() {
+    for command in [
+        &["compare", "--policy", "lru", "--capacity", "25%", "--semantics", "sequential"][..],
+        &["compare", "--policy", "lru", "--capacity", "25%", "--shuffle", "tokens"],
+        &["sweep", "--policy", "s3-fifo", "--capacity", "20%..60%:20%", "--knee", "0.5"],
+        &["plan", "--model", "DeepSeek-V3", "--machine", "zgx-fury"],
+    ] {
+        let table = stdout(command);
+        for line in table.lines() {
+            assert!(line.chars().count() <= 80, "{command:?}: {line}");
+        }
+    }
+}

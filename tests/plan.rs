@@ -195,6 +195,33 @@ fn a_machine_of_ones_own() {
     assert!(sources.iter().all(|one| !one["source"].as_str().unwrap().is_empty()));
 }
 
+/// A profile of two links, as 'link fit' writes it.
+#[test]
+fn links_of_a_fitted_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let (csv, toml) = (folder.path().join("links.csv"), folder.path().join("mine.toml"));
+    let mut text = "device,link,mode,bytes,transfers,ms\n".to_owned();
+    for (link, ns_per_byte) in [("slow", 1e-6), ("fast", 1e-8)] {
+        for bytes in [1u64 << 16, 1 << 20, 1 << 24] {
+            let ms = 0.01 + bytes as f64 * ns_per_byte;
+            text.push_str(&format!("gpu,{link},isolated,{bytes},1,{ms}\n"));
+        }
+    }
+    std::fs::write(&csv, text).unwrap();
+    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let (csv, toml) = (path(&csv), path(&toml));
+    stdout(&["link", "fit", &csv, "-o", &toml, "--name", "mine", "--source", "a test"]);
+    let fast = format!("{toml}:fast");
+    let plan = json(&[&OLMOE[..], &["--free", "5GiB", "--link", &fast]].concat());
+    assert_eq!(plan["machine"]["link"], "fast");
+    refused(
+        &[&OLMOE[..], &["--link", &toml]].concat(),
+        &["has the links", "slow", "fast", ":NAME"],
+    );
+    let machine = ["plan", "--model", "OLMoE-1B-7B", "--machine", &toml];
+    refused(&machine, &["is a profile of links", "--link", "docs/metrics.md"]);
+}
+
 /// A plan by counts is what static placement by the same counts does in a replay of the trace that
 /// was counted, but for the first copy into each slot.
 #[test]
@@ -230,4 +257,5 @@ fn a_plan_by_counts_is_a_replay_of_static_placement() {
     let other = ["plan", "--model", "gpt-oss-20b", "--machine", "h200", "--histogram", path];
     refused(&other, &["counts 64 experts in layer 0, the model has 32"]);
     refused(&[&by_counts[..6], &["Cargo.toml"]].concat(), &["is no histogram"]);
+    refused(&[&by_counts[..6], &["/nowhere"]].concat(), &["cannot read /nowhere"]);
 }

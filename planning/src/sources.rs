@@ -102,7 +102,11 @@ impl Pricing<'_> {
                 "routing",
                 format!("trace {}", trace.name),
                 Basis::Measured,
-                format!("LRU over {} tokens, digest {}", trace.tokens, trace.digest),
+                format!(
+                    "LRU over {} tokens of a trace with the model's layers, experts and top-k (that \
+                     it is of this model is taken on trust), digest {}",
+                    trace.tokens, trace.digest
+                ),
             ),
             RoutingSummary::StandIn { trace, how } => Coefficient::new(
                 "routing",

@@ -42,7 +42,7 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
         }
     }
     let links = if has_prices(report) { report.settings.links.len() } else { 0 };
-    if !wide && links > 0 && merged.iter().any(|sheet| !fits(sheet)) {
+    if !wide && links > 0 && merged.iter().any(|sheet| !crate::terminal::fits(sheet)) {
         merged = merged.into_iter().flat_map(|sheet| prices_apart(sheet, links)).collect();
     }
     if let Some(first) = merged.first_mut() {
@@ -52,12 +52,6 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
         last.note = note(report, wide);
     }
     merged
-}
-
-/// Whether the table, whatever its title, is at most 80 characters wide.
-fn fits(sheet: &Sheet) -> bool {
-    let table = Sheet { title: String::new(), ..sheet.clone() };
-    crate::terminal::render(&table).lines().all(|line| line.chars().count() <= 80)
 }
 
 /// The columns of `links` links, behind [`BEFORE_LINKS`] others, in a table of their own.

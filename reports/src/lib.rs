@@ -15,6 +15,7 @@ mod sweep;
 mod terminal;
 mod what_if;
 
+use hotset_sim::SCHEMA;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -66,12 +67,17 @@ pub enum RenderError {
 }
 
 impl Output {
-    /// An output of `result`, laid out for people as `sheets`.
+    /// An output of `result`, laid out for people as `sheets`. Its JSON begins with the schema.
     ///
     /// # Errors
     /// The result cannot be written as JSON.
     pub fn new(result: &impl Serialize, sheets: Vec<Sheet>) -> Result<Self, RenderError> {
-        let json = serde_json::to_value(result)?;
+        let mut json = serde_json::Map::from_iter([("schema".to_owned(), SCHEMA.into())]);
+        match serde_json::to_value(result)? {
+            serde_json::Value::Object(fields) => json.extend(fields),
+            list => drop(json.insert("results".to_owned(), list)),
+        }
+        let json = json.into();
         Ok(Self { json, sheets, wide: None, flat: None, warnings: Vec::new() })
     }
 

@@ -15,7 +15,7 @@ use crate::parse;
 Examples:
   hotset plan --model OLMoE-1B-7B --machine rtx-4090 --trace bundled
   hotset plan --model DeepSeek-V3 --machine rtx-pro-6000 --expert-format nvfp4 --context 32768
-  hotset plan --model ./config.json --machine mine.toml --trace x.hst --users 8
+  hotset plan --model ./config.json --machine rtx-4090 --link mine.toml --trace x.hst
   hotset plan --model gpt-oss-120b --machine rtx-4090 --vary gpu-memory=16,24,32,48
   hotset plan --model GLM-5.2 --machine h200 --trace bundled --stand-in --vary users=1..32
   hotset plan --model ./config.json --machine rtx-4090 --histogram imatrix.gguf
@@ -75,7 +75,8 @@ pub struct SettingArgs {
     /// A built-in name, a folder or config.json from Hugging Face, or a .gguf file
     #[arg(long, value_name = "MODEL")]
     pub model: String,
-    /// A built-in name, several of one (4xdgx-spark), or a file of one's own (.toml)
+    /// A built-in name, several of one (4xdgx-spark), or a file of one's own (.toml, as in
+    /// docs/metrics.md)
     #[arg(long, value_name = "MACHINE")]
     pub machine: String,
     /// Tokens that each sequence may hold
@@ -128,7 +129,8 @@ pub struct SpreadArgs {
     /// Accelerators over which whole experts are spread
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub ep: u32,
-    /// A link by name in place of the machine's (see 'hotset link'), or a profile (.toml)
+    /// A link by name in place of the machine's (see 'hotset link'), or out of a profile that 'link
+    /// fit' wrote (mine.toml, or mine.toml:NAME where it has several)
     #[arg(long, value_name = "NAME")]
     pub link: Option<String>,
     /// Experts in host memory while the engine runs [default: all, where not all are resident; on

@@ -17,7 +17,7 @@ use crate::{commands, output, parse};
 /// Compares an engine's log with a policy, or writes the policy's own.
 pub fn run(args: &ConformArgs) -> Result<Verdict, Fault> {
     let (name, policy) = policy(args)?;
-    let trace = commands::open_named(&args.trace)?;
+    let trace = commands::open(Some(&args.trace))?;
     let scope: Scope = args.scope.into();
     let capacity: hotset::sim::Capacity = args.capacity.parse()?;
     let shape = match args.expert_size {

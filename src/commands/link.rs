@@ -121,7 +121,9 @@ fn list(entries: &[Entry]) -> Result<Output, Fault> {
             ]
         })
         .collect();
-    let mut output = Output::new(&entries, vec![sheet.clone(), of_machines])?;
+    let names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
+    let all = serde_json::json!({ "links": entries, "machines": names });
+    let mut output = Output::new(&all, vec![sheet.clone(), of_machines])?;
     output.flat = Some(sheet);
     Ok(output)
 }

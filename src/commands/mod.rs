@@ -19,9 +19,10 @@ use hotset::traces::{Detected, Error, Histogram, Trace, detect, histogram_refusa
 
 use crate::fault::Fault;
 
-/// The trace that was named, else the bundled one.
+/// The trace that was named, else the bundled one, which 'bundled' names too.
 fn open(path: Option<&Path>) -> Result<Trace, Fault> {
-    Ok(match path {
+    let named = path.filter(|path| *path != Path::new("bundled") || path.exists());
+    Ok(match named {
         Some(path) => Trace::open(path).map_err(|error| other_format(path, error))?,
         None => hotset::traces::bundled()?,
     })
@@ -45,18 +46,13 @@ fn other_format(path: &Path, error: Error) -> Fault {
     }
 }
 
-/// The same for commands whose trace comes before another file: the bundled one has a name.
-fn open_named(path: &Path) -> Result<Trace, Fault> {
-    let bundled = path == Path::new("bundled") && !path.exists();
-    open((!bundled).then_some(path))
-}
-
 /// An engine's counts.
 fn open_histogram(path: &Path) -> Result<Histogram, Fault> {
     match detect(path) {
         Some(Detected::Histogram(format)) => Ok(Histogram::read(format, &[path.to_owned()])?),
         _ => {
-            let path = path.display();
+            let (file, path) = (std::fs::File::open(path), path.display().to_string());
+            file.map_err(|reason| Fault::Read { path: path.clone(), reason })?;
             Err(Fault::Usage(format!("{path} is no histogram: see 'hotset trace info {path}'")))
         }
     }

@@ -23,7 +23,7 @@ pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
     let drafted =
         request.speculation.drafts > 0 || axes.iter().any(|axis| axis.knob == Knob::Speculate);
     refuse_idle(&args.setting, drafted)?;
-    let trace = args.trace.as_deref().map(commands::open_named).transpose()?;
+    let trace = args.trace.as_deref().map(|path| commands::open(Some(path))).transpose()?;
     let histogram = args.histogram.as_deref().map(commands::open_histogram).transpose()?;
     let routing = |model: &Model| match (&trace, &histogram) {
         (Some(trace), _) => Routing::of_trace(model, trace, args.stand_in),

@@ -112,6 +112,10 @@ pub fn write_file<T, E>(
             let mut watched = Watched { file: file.as_file(), progress };
             let written = write(&mut watched)?;
             watched.go_on().map_err(&refuse)?;
+            // What is replaced stays as open to others as it was.
+            if let Ok(before) = path.metadata() {
+                file.as_file().set_permissions(before.permissions()).ok();
+            }
             file.as_file().sync_all().map_err(&refuse)?;
             file.persist(&path).map_err(|e| refuse(e.error))?;
             // The rename itself must reach the disk too. Not every system lets a folder be opened.
@@ -175,6 +179,18 @@ mod tests {
 
     fn put(path: &Path, text: &str) -> io::Result<()> {
         write_file(path, &(), |e| e, |file| file.write_all(text.as_bytes()))
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_replaced_stays_as_private_as_it_was() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        put(&path, "one").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        put(&path, "two").unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
     }
 
     #[test]

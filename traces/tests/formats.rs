@@ -342,6 +342,8 @@ fn parquet_of_the_whole_routing() {
         let back =
             import_files(Format::Parquet, &[path.clone()], &ImportOptions::default(), &()).unwrap();
         assert_eq!(back.trace.digest(), original.digest());
+        assert_eq!(back.trace.shape(), original.shape(), "experts that nobody chose, and sizes");
+        assert_eq!(back.trace.name(), original.name());
         assert_eq!(back.trace.phases(), original.phases());
         assert_eq!(back.trace.steps(), original.steps());
     }

@@ -20,7 +20,16 @@ __all__ = ["Recorder", "RecorderError", "__version__"]
 def __getattr__(name: str) -> Any:
     """`Recorder`, when it is first asked for."""
     if name == "Recorder":
-        from .recorder import Recorder
+        try:
+            from .recorder import Recorder
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ImportError(
+                "Recorder is for Hugging Face models and needs torch: "
+                "pip install './bindings/python[transformers]' (for llama.cpp, which does not: "
+                "from hotset_recorder.llama_cpp import Recorder)"
+            ) from error
 
         return Recorder
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -186,6 +186,7 @@ class Recorder(Session):
         if graphs is None or not self._is_ours(context):
             self._strangers += 1
             return before(context, batch)
+        self.alone()
         graphs.raise_failure()
         given = llama_batch.read(batch, lambda number: self._held(context, number))
         ran = given

@@ -140,6 +140,7 @@ class Recorder(Session):
     # The hooks, in the order in which a forward pass calls them.
 
     def _begin(self, trunk: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.alone()
         self._capture = None
         self._commit()
         inputs = dict(zip(inspect.signature(trunk.forward).parameters, args), **kwargs)

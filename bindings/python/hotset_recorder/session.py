@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
 from pathlib import Path
 from types import TracebackType
@@ -23,11 +25,23 @@ class Session:
         self._compress = compress
         self._state = "new"
         self._labels: list[str] = []
+        self._thread: tuple[int, int] | None = None
         output.check_path(self._path, overwrite)
 
     def label(self, *labels: str) -> None:
         """Names the next sequences, in the order of the batch; others have no name."""
         self._labels.extend(labels)
+
+    def alone(self) -> None:
+        """Refuses a second thread and a forked process: rows of two would mix in one file."""
+        here = (os.getpid(), threading.get_ident())
+        if self._thread is None:
+            self._thread = here
+        elif self._thread != here:
+            other = "thread" if self._thread[0] == here[0] else "process"
+            raise RecorderError(
+                f"another {other} runs the model: a recording follows one, the first that ran it"
+            )
 
     def start(self) -> None:
         """Sets the hooks; `with` does this."""
@@ -40,6 +54,8 @@ class Session:
         """Takes the hooks off and writes the file; what follows is not recorded."""
         if self._state != "running":
             return
+        if self._thread is not None and self._thread[0] != os.getpid():
+            raise RecorderError("a forked process cannot close the recording of its parent")
         self._unhook()
         try:
             output.check_path(self._path, self._overwrite)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import re
+import threading
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -190,6 +192,47 @@ def test_one_recorder_a_model_at_a_time(model, tmp_path):
             Recorder(model, tmp_path / "s.npz").start()
         model.generate(models.prompts(3)[0][None], max_new_tokens=2)
     assert (tmp_path / "r.npz").exists()
+
+
+def test_another_thread_is_refused_and_the_first_goes_on(model, tmp_path):
+    ids = torch.arange(4)[None]
+    with Recorder(model, tmp_path / "a.npz"):
+        model(ids)
+        errors = []
+
+        def run():
+            try:
+                model(ids)
+            except RecorderError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        model(ids)
+    assert len(errors) == 1 and "another thread runs the model" in errors[0]
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert len(arrays["token_id"]) == 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes to fork")
+def test_a_forked_process_adds_nothing(model, tmp_path):
+    ids = torch.arange(4)[None]
+    with Recorder(model, tmp_path / "a.npz", buffer_bytes=1) as recorder:
+        model(ids)
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for attempt in (lambda: model(ids), recorder.close):
+                try:
+                    attempt()
+                except RecorderError:
+                    refused += 1
+            os._exit(refused)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+        model(ids)
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert len(arrays["token_id"]) == 8
 
 
 def test_labels_left_over_are_warned_about(model, tmp_path):

@@ -11,7 +11,7 @@ use crate::output::{self, OutputArgs};
 /// Shows how often experts were used, layer by layer.
 pub fn show(path: &Path, format: HistogramFormat, args: &OutputArgs) -> Result<Verdict, Fault> {
     let histogram = Histogram::read(format, &[path.to_owned()])?;
-    let mut output = Output::new(&super::Stated::new(&histogram), sheets(&histogram))?;
+    let mut output = Output::new(&histogram, sheets(&histogram))?;
     output.warnings.extend(histogram.notes.clone());
     output::give(&output, args)?;
     Ok(Verdict::Passed)

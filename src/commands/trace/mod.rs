@@ -7,7 +7,6 @@ mod import;
 use std::path::Path;
 
 use hotset::reports::{Cell, Column, Output, Sheet};
-use hotset::sim::SCHEMA;
 use hotset::traces::{Codec, Detected, Stats, Trace, detect, write_hst_watched};
 use serde::Serialize;
 
@@ -46,20 +45,6 @@ pub fn shuffle(args: &ShuffleArgs) -> Result<Verdict, Fault> {
     Ok(Verdict::Passed)
 }
 
-/// A result with the schema that it follows.
-#[derive(Serialize)]
-struct Stated<'a, T: Serialize> {
-    schema: &'static str,
-    #[serde(flatten)]
-    result: &'a T,
-}
-
-impl<'a, T: Serialize> Stated<'a, T> {
-    fn new(result: &'a T) -> Self {
-        Self { schema: SCHEMA, result }
-    }
-}
-
 /// Describes a trace, or a histogram.
 pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
     if let Some(path) = &args.trace
@@ -69,7 +54,7 @@ pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
     }
     let trace = commands::open(args.trace.as_deref())?;
     let stats = Stats::of(&trace);
-    output::give(&Output::new(&Stated::new(&stats), sheets(&stats))?, &args.output)?;
+    output::give(&Output::new(&stats, sheets(&stats))?, &args.output)?;
     Ok(Verdict::Passed)
 }
 
@@ -170,6 +155,6 @@ pub fn validate(args: &TraceArgs) -> Result<Verdict, Fault> {
             ("fault", validation.fault.clone().map_or(Cell::Empty, Cell::Text)),
         ],
     );
-    output::give(&Output::new(&Stated::new(&validation), vec![sheet])?, &args.output)?;
+    output::give(&Output::new(&validation, vec![sheet])?, &args.output)?;
     Ok(if validation.sound { Verdict::Passed } else { Verdict::Failed })
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::{ExportFormat, ExportInfo, Out, refused};
 use crate::error::Result;
@@ -22,21 +22,7 @@ pub(super) const INFO: ExportInfo = ExportInfo {
 };
 
 fn export(trace: &Trace, out: Out<'_, '_>, path: &Path) -> Result<()> {
-    let layers = trace.shape().layers();
-    let sizes: Map<String, serde_json::Value> = layers
-        .iter()
-        .filter(|layer| layer.expert_bytes > 0)
-        .map(|layer| (layer.number.to_string(), json!(layer.expert_bytes)))
-        .collect();
-    let header = json!({
-        "type": "header",
-        "model": trace.name(),
-        "moe_layer_ids": layers.iter().map(|layer| layer.number).collect::<Vec<_>>(),
-        "num_experts": trace.shape().max_experts(),
-        "top_k": trace.shape().as_uniform().map(|(_, top_k)| top_k),
-        "expert_bytes": sizes,
-        "digest": trace.digest(),
-    });
+    let header = header(trace);
     writeln!(out, "{header}").map_err(refused(path))?;
     let distinct = super::npz::sequence_numbers(trace);
     let mut line = String::new();
@@ -48,6 +34,25 @@ fn export(trace: &Trace, out: Out<'_, '_>, path: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the ids do not tell: the first line, and a note in other files.
+pub(super) fn header(trace: &Trace) -> Value {
+    let layers = trace.shape().layers();
+    let sizes: Map<String, Value> = layers
+        .iter()
+        .filter(|layer| layer.expert_bytes > 0)
+        .map(|layer| (layer.number.to_string(), json!(layer.expert_bytes)))
+        .collect();
+    json!({
+        "type": "header",
+        "model": trace.name(),
+        "moe_layer_ids": layers.iter().map(|layer| layer.number).collect::<Vec<_>>(),
+        "num_experts": trace.shape().max_experts(),
+        "top_k": trace.shape().as_uniform().map(|(_, top_k)| top_k),
+        "expert_bytes": sizes,
+        "digest": trace.digest(),
+    })
 }
 
 /// Appends the line of one token; writing to text cannot fail.

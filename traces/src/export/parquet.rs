@@ -27,6 +27,10 @@ fn export(trace: &Trace, out: Out<'_, '_>, path: &Path) -> Result<()> {
         .map_err(|e| Error::import(path, "file", format!("Parquet: {e}")))
 }
 
+/// The key of the note that states what the columns do not: the header line of `jsonl`.
+#[cfg(feature = "parquet")]
+pub(crate) const NOTE: &str = "hotset";
+
 #[cfg(feature = "parquet")]
 pub(crate) mod table {
     use std::io::Write;
@@ -36,6 +40,7 @@ pub(crate) mod table {
     use parquet::basic::{Compression, ZstdLevel};
     use parquet::data_type::{BoolType, DataType, FloatType, Int32Type};
     use parquet::errors::Result;
+    use parquet::file::metadata::KeyValue;
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
     use parquet::schema::parser::parse_message_type;
@@ -68,6 +73,8 @@ pub(crate) mod table {
                 group.close()?;
             }
         }
+        let header = super::super::jsonl::header(trace).to_string();
+        writer.append_key_value_metadata(KeyValue::new(super::NOTE.to_owned(), header));
         writer.close()?;
         Ok(())
     }

@@ -97,8 +97,9 @@ mod folder {
                     ended += 1;
                     continue;
                 }
-                counts.push(table.ids(0, &mut row)?);
-                table.weights(1, &mut row_weights);
+                let count = table.ids(0, &mut row)?;
+                table.weights(1, count, &mut row_weights)?;
+                counts.push(count);
             }
             if ended == tables.len() {
                 break;

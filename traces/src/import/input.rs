@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
+/// Bytes of a line, at most: those of a device never end.
+const LINE: u64 = 256 << 20;
+
 /// Told of the bytes that an import has read.
 pub trait Progress: Sync {
     /// So many bytes more were read.
@@ -209,7 +212,10 @@ impl Stream<'_> {
     pub(super) fn line<'b>(&mut self, line: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>> {
         line.clear();
         let input = self.input;
-        let read = self.read_until(b'\n', line).map_err(|e| input.io(e))?;
+        let read = self.by_ref().take(LINE).read_until(b'\n', line).map_err(|e| input.io(e))?;
+        if read as u64 == LINE {
+            return Err(input.error("lines", format!("one is longer than {} MiB", LINE >> 20)));
+        }
         Ok((read > 0).then(|| line.trim_ascii_end()))
     }
 }

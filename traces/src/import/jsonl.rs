@@ -55,6 +55,8 @@ struct Token {
     layers: Vec<(u32, u32)>,
     weight_layers: Vec<(u32, u32)>,
     header: bool,
+    /// A key that means nothing here.
+    unknown: Option<String>,
 }
 
 impl Token {
@@ -65,7 +67,7 @@ impl Token {
         self.weight_layers.clear();
         self.sequence = 0;
         (self.position, self.token_id, self.step) = (None, None, None);
-        (self.phase, self.header) = (None, false);
+        (self.phase, self.header, self.unknown) = (None, false, None);
     }
 }
 
@@ -109,7 +111,10 @@ impl<'de> Visitor<'de> for &mut Token {
                     map.next_value::<IgnoredAny>()?;
                     self.header = true;
                 }
-                _ => drop(map.next_value::<IgnoredAny>()?),
+                other => {
+                    self.unknown.get_or_insert_with(|| other.to_owned());
+                    map.next_value::<IgnoredAny>()?;
+                }
             }
         }
         Ok(())
@@ -159,13 +164,16 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut rows = Rows::new(input, into);
     let mut token = Token::default();
     let mut layers: Vec<(u32, u32)> = Vec::new();
-    let mut sequence = None;
+    let (mut sequence, mut unknown, mut without_phase) = (None, None, false);
     let source = each_line(input, |line, text| {
         token.clear();
         json_line(input, line, text, &mut token)?;
         if token.header {
-            return header(input, line, text, rows.collector());
+            let stated = stated(text, rows.collector());
+            return stated.map_err(|problem| at_line(input, line, problem));
         }
+        unknown = unknown.take().or(token.unknown.take());
+        without_phase |= token.phase.is_none();
         if token.layers.is_empty() {
             return Err(at_line(input, line, "no experts"));
         }
@@ -199,6 +207,12 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         Ok(())
     })?;
     rows.flush()?;
+    if let Some(key) = unknown {
+        into.note(format!("the key {key:?} means nothing in {} and is passed over", INFO.name));
+    }
+    if without_phase && into.options.phase.is_none() {
+        into.note("tokens without a phase count as decode (--phase gives all one)");
+    }
     into.read(source);
     Ok(())
 }
@@ -241,16 +255,15 @@ fn in_order<T: Copy>(
     Ok(())
 }
 
-fn header(input: &Input<'_>, line: u64, text: &[u8], into: &mut Collector<'_>) -> Result<()> {
-    let header: Header =
-        serde_json::from_slice(text).map_err(|e| at_line(input, line, e.to_string()))?;
+/// Takes in what a header states: of the first line here, of a note in other files.
+pub(super) fn stated(text: &[u8], into: &mut Collector<'_>) -> Result<(), String> {
+    let header: Header = serde_json::from_slice(text).map_err(|e| e.to_string())?;
     if let (Some(stated), Some(asked)) = (header.top_k, into.options.top_k)
         && stated != asked
     {
-        let problem = format!(
+        return Err(format!(
             "--top-k says {asked}, the header {stated}: give --top-k {stated}, or leave it out"
-        );
-        return Err(at_line(input, line, problem));
+        ));
     }
     into.stated_experts = into.stated_experts.max(header.num_experts);
     into.stated_name = into.stated_name.take().or(header.model);

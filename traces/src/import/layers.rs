@@ -10,6 +10,9 @@ use super::input::Input;
 use super::options::ModelConfig;
 use crate::error::{Error, Result};
 
+/// No model comes near it.
+const MAX_LAYERS: usize = 1 << 12;
+
 /// How a file numbers its layers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Numbering<'a> {
@@ -46,6 +49,9 @@ impl Layers {
         top_ks: &[u32],
     ) -> Result<Self> {
         let refuse = |problem: String| Err(input.error("shape", problem));
+        if top_ks.len() > MAX_LAYERS {
+            return refuse(format!("{} layers; at most {MAX_LAYERS} are possible", top_ks.len()));
+        }
         let count = top_ks.len() as u32;
         if let Some(asked) = options.layers.filter(|&asked| asked != count) {
             return refuse(format!(

@@ -10,6 +10,7 @@ mod batch;
 mod bigmoe;
 mod collect;
 mod detect;
+mod documents;
 mod eval_callback;
 mod flame;
 mod hf;

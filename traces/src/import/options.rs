@@ -1,5 +1,6 @@
 //! What only the person who imports knows, and a model's `config.json`, which knows much of it.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -46,18 +47,20 @@ pub(super) struct ModelConfig {
 }
 
 /// The most that a config may take.
-const MAX_CONFIG: u64 = 16 << 20;
+const MAX_CONFIG: u64 = 1 << 20;
 /// No model comes near it.
 const MAX_LAYERS: u32 = 1 << 16;
 
 impl ModelConfig {
     /// Reads the file; vision and speech models keep what is asked for in `text_config`.
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::metadata(path).map_err(|e| Error::io("read", path, e))?.len();
-        if bytes > MAX_CONFIG {
-            return Err(Error::import(path, "file", format!("{bytes} bytes, over 16 MiB")));
+        let io = |e| Error::io("read", path, e);
+        let mut text = Vec::new();
+        let file = std::fs::File::open(path).map_err(io)?;
+        file.take(MAX_CONFIG + 1).read_to_end(&mut text).map_err(io)?;
+        if text.len() as u64 > MAX_CONFIG {
+            return Err(Error::import(path, "file", "over 1 MiB: no model's config.json is"));
         }
-        let text = std::fs::read(path).map_err(|e| Error::io("read", path, e))?;
         let whole: Value = serde_json::from_slice(&text)
             .map_err(|e| Error::import(path, "file", format!("not JSON: {e}")))?;
         let config = whole.get("text_config").filter(|text| text.is_object()).unwrap_or(&whole);

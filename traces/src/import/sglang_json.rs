@@ -6,11 +6,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 
 use super::array::{Place, top_ks};
 use super::collect::Collector;
+use super::documents::documents;
 use super::input::Input;
 use super::layers::Numbering;
 use super::vllm::places;
@@ -51,36 +51,6 @@ struct Reply {
     choices: Vec<IgnoredAny>,
 }
 
-/// A reply, or the list of them that several prompts or answers come as.
-struct Replies(Vec<Reply>);
-
-impl<'de> Deserialize<'de> for Replies {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMany;
-        impl<'de> Visitor<'de> for OneOrMany {
-            type Value = Replies;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a reply or a list of replies")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Replies, A::Error> {
-                let reply = Reply::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Replies(vec![reply]))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Replies, A::Error> {
-                let mut replies = Vec::new();
-                while let Some(reply) = seq.next_element()? {
-                    replies.push(reply);
-                }
-                Ok(Replies(replies))
-            }
-        }
-        deserializer.deserialize_any(OneOrMany)
-    }
-}
-
 impl Reply {
     /// Its routes, and the lengths of the answer that they are of.
     fn into_parts(self) -> (Option<String>, Lengths) {
@@ -108,12 +78,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let row = layers as usize * top_k as usize;
     let mut stream = input.stream()?;
     let mut without = 0u64;
-    let documents = serde_json::Deserializer::from_reader(&mut stream).into_iter::<Replies>();
-    let replies = documents.flat_map(|replies| match replies {
-        Ok(Replies(replies)) => replies.into_iter().map(Ok).collect(),
-        Err(e) => vec![Err(e)],
-    });
-    for (index, reply) in replies.enumerate() {
+    for (index, reply) in documents::<Reply>(&mut stream).enumerate() {
         let refuse = |problem: String| input.error(format!("reply {index}"), problem);
         let (routed_experts, lengths) = reply.map_err(|e| refuse(e.to_string()))?.into_parts();
         let Lengths { prompt_tokens, completion_tokens } = lengths;

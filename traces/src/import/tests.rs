@@ -337,3 +337,58 @@ fn engines_that_captured_nothing_are_told_apart_from_dense_layers() {
     assert!(dense.contains("layer 0: nothing but zeros"), "{dense}");
     assert!(dense.contains("--dense-layers 0"), "{dense}");
 }
+
+#[test]
+fn jsonl_says_what_it_passes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let notes = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let imported = super::import_files(
+            Format::Jsonl,
+            std::slice::from_ref(&path),
+            &ImportOptions::default(),
+            &(),
+        );
+        imported.unwrap().notes.join("; ")
+    };
+    let mistyped = notes("{\"seq\":0,\"phse\":\"prefill\",\"experts\":{\"0\":[1]}}\n");
+    assert!(mistyped.contains("the key \"phse\" means nothing in jsonl"), "{mistyped}");
+    assert!(mistyped.contains("without a phase count as decode"), "{mistyped}");
+    let whole = "{\"type\":\"header\",\"maker\":\"me\"}\n\
+                 {\"seq\":0,\"phase\":\"prefill\",\"experts\":{\"0\":[1]}}\n";
+    assert!(!notes(whole).contains("passed over"), "{}", notes(whole));
+}
+
+#[test]
+fn lists_of_replies_are_read_as_replies() {
+    let reply = r#"{"choices": [{"routed_experts": [[[3, 1]], [[1, 2]]]}]}"#;
+    let options = ImportOptions { dense_layers: Some(Vec::new()), ..ImportOptions::default() };
+    let read =
+        |text: String| import_bytes(Format::VllmJson, "a", text.as_bytes(), &options).unwrap();
+    let lines = read(format!("{reply}\n{reply}\n"));
+    assert_eq!(lines.sequences().len(), 2);
+    assert_eq!(read(format!("[{reply}, {reply}]")).digest(), lines.digest());
+}
+
+#[test]
+fn more_layers_than_any_model_has_are_refused() {
+    let cells: String = (0..5000)
+        .map(|layer| format!("\"{layer}\":[1]{}", if layer < 4999 { "," } else { "" }))
+        .collect();
+    let line = format!("{{\"experts\":{{{cells}}}}}\n");
+    let refused = import_bytes(Format::Jsonl, "a", line.as_bytes(), &ImportOptions::default());
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("5000 layers; at most 4096"), "{refused}");
+}
+
+#[test]
+fn a_config_that_is_none_is_not_read_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.json");
+    std::fs::write(&path, vec![b' '; (1 << 20) + 1]).unwrap();
+    let options = ImportOptions { config: Some(path), ..ImportOptions::default() };
+    let request = npy("|u1", "(2, 1, 1)", &[3, 1]);
+    let refused = import_bytes(Format::Vllm, "a", &request, &options).unwrap_err().to_string();
+    assert!(refused.contains("over 1 MiB"), "{refused}");
+}

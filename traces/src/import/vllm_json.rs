@@ -6,6 +6,7 @@
 use super::array::{Place, top_ks};
 use super::arrays::in_memory;
 use super::collect::Collector;
+use super::documents::documents;
 use super::input::Input;
 use super::layers::Numbering;
 use super::vllm::{Prompt, add, places};
@@ -26,8 +27,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut stream = input.stream()?;
     let mut without = 0u64;
-    let replies = serde_json::Deserializer::from_reader(&mut stream).into_iter::<Reply>();
-    for (index, reply) in replies.enumerate() {
+    for (index, reply) in documents::<Reply>(&mut stream).enumerate() {
         let refuse = |problem: String| input.error(format!("reply {index}"), problem);
         let mut reply = reply.map_err(|e| match (e.line(), e.column()) {
             (1, 1) => refuse(format!("{e}; replies are JSON, and streams hold no routes")),

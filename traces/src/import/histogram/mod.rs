@@ -161,6 +161,11 @@ impl Histogram {
         if layers.is_empty() {
             return Err(first.error("counts", "no expert was counted"));
         }
+        let cells: usize = layers.iter().map(|(_, counts)| counts.len()).sum();
+        if cells > MOST {
+            let problem = format!("{cells} experts over all layers; at most {MOST} are possible");
+            return Err(first.error("counts", problem));
+        }
         let name = first.path().file_name().map(|name| name.to_string_lossy().into_owned());
         let layers =
             layers.into_iter().map(|(number, counts)| LayerCounts { number, counts }).collect();
@@ -220,6 +225,9 @@ pub fn refusal(name: &str, format: &str) -> String {
          order, and a cache's hits depend on the order. 'hotset trace info' shows it"
     )
 }
+
+/// Experts over all layers: ten times the largest model's.
+const MOST: usize = 1 << 20;
 
 /// A count of a floating-point file: whole, and not more than such a number can tell apart.
 fn whole(count: f64) -> Option<u64> {

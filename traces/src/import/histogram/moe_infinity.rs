@@ -1,4 +1,5 @@
-//! MoE-Infinity's activation matrices: one `.npy` of f64 counts `[sequence, layer, expert]`.
+//! MoE-Infinity's activation matrices: one `.npy` of counts `[sequence, layer, expert]`,
+//! f64 or f32.
 
 use super::{Counts, HistogramFormat, HistogramInfo, experts_fit, whole};
 use crate::error::Result;
@@ -7,7 +8,7 @@ use crate::import::input::Input;
 
 pub(super) const INFO: HistogramInfo = HistogramInfo {
     name: "moe-infinity",
-    description: "MoE-Infinity's activation matrices: f64 counts [sequence, layer, expert]",
+    description: "MoE-Infinity's activation matrices: f64 or f32 counts [sequence, layer, expert]",
     format: HistogramFormat::MoeInfinity,
     reader: read,
 };
@@ -21,15 +22,17 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
         let mut array = Array::open(stream, length, place)?;
         let extent = match (&array.shape[..], array.dtype) {
             // Without a sequence there would be sums as large as the header pleases.
-            (&[1..=usize::MAX, layers @ 1..=65_536, experts], Dtype::F64) => (layers, experts),
+            (&[1..=usize::MAX, layers @ 1..=65_536, experts], Dtype::F64 | Dtype::F32) => {
+                (layers, experts)
+            }
             (shape, dtype) => {
                 let found = format!("{shape:?} of {}", dtype.name());
-                let expected = "expected [sequences, layers, experts] of f64, none 0";
+                let expected = "expected [sequences, layers, experts] of f64 or f32, none 0";
                 return Err(place.error(format!("{expected}, found {found}")));
             }
         };
         let (layers, experts) = extent;
-        let row = layers.checked_mul(experts).filter(|&row| row <= 1 << 24);
+        let row = layers.checked_mul(experts).filter(|&row| row <= super::MOST);
         let Some(row) = row.filter(|&row| row > 0 && experts_fit(experts)) else {
             return Err(place.error(format!("{layers} layers of {experts} experts")));
         };
@@ -42,16 +45,20 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
             return Err(place.error(problem));
         }
         let mut at = 0;
-        array.blocks::<f64>(place, 1, |block| {
-            for &count in block {
-                let count = whole(count)
-                    .ok_or_else(|| place.error(format!("entry {at} is {count}, no whole count")))?;
-                let cell = &mut sums[at % row / experts][at % experts];
-                *cell = cell.saturating_add(count);
-                at += 1;
-            }
+        let mut add = |count: f64| {
+            let count = whole(count)
+                .ok_or_else(|| place.error(format!("entry {at} is {count}, no whole count")))?;
+            let cell = &mut sums[at % row / experts][at % experts];
+            *cell = cell.saturating_add(count);
+            at += 1;
             Ok(())
-        })?;
+        };
+        if array.dtype == Dtype::F64 {
+            array.blocks::<f64>(place, 1, |block| block.iter().try_for_each(|&n| add(n)))?;
+        } else {
+            let mut each = |block: &[f32]| block.iter().try_for_each(|&n| add(n.into()));
+            array.blocks::<f32>(place, 1, &mut each)?;
+        }
     }
     Ok(Counts::of_hidden(sums))
 }

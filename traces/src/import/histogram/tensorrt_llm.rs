@@ -72,12 +72,16 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
             "ranks are added up: whether each counts its own tokens is not documented".into(),
         );
     }
+    let place = inputs.first().map(|input| input.path().to_owned()).unwrap_or_default();
     let mut sums = Layers::new();
     for (layer, counts) in all.into_iter().flatten() {
         let sum = sums.entry(layer).or_insert_with(|| vec![0; counts.len()]);
-        if sum.len() == counts.len() {
-            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(count));
+        if sum.len() != counts.len() {
+            let (found, before) = (counts.len(), sum.len());
+            let problem = format!("layer {layer} has {found} experts in one rank, {before} before");
+            return Err(Error::import(&place, "ranks", problem));
         }
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(count));
     }
     if let (Some(meta), Some(counts), Some(input)) = (&meta, sums.values().next(), inputs.first())
         && meta.num_experts as usize != counts.len()

@@ -97,3 +97,34 @@ fn every_format_is_registered_under_its_name() {
     }
     assert_eq!(HistogramFormat::from_name("lru"), None);
 }
+
+#[test]
+fn counts_of_both_float_types_and_no_more_than_a_model_has() {
+    use crate::testing::inputs::npy;
+    let read = |bytes: &[u8]| Histogram::from_bytes(HistogramFormat::MoeInfinity, "a", bytes);
+    let f64s: Vec<u8> = (0..8).flat_map(|n| f64::from(n).to_le_bytes()).collect();
+    let f32s: Vec<u8> = (0..8).flat_map(|n| (n as f32).to_le_bytes()).collect();
+    let [wide, narrow] = [("<f8", &f64s), ("<f4", &f32s)]
+        .map(|(kind, data)| read(&npy(kind, "(1, 2, 4)", data)).unwrap());
+    assert_eq!(counts(&wide), counts(&narrow));
+    assert_eq!(wide.total(), 28);
+    let refused = read(&npy("<f4", "(1, 2000, 1000)", &[0; 64])).unwrap_err().to_string();
+    assert!(refused.contains("2000 layers of 1000 experts"), "{refused}");
+}
+
+#[test]
+fn ranks_of_other_models_are_not_added_up() {
+    let folder = tempfile::tempdir().unwrap();
+    for (rank, experts) in [(0, 8u64), (1, 4)] {
+        let data: Vec<u8> = (0..experts).flat_map(u64::to_le_bytes).collect();
+        let header = format!(
+            "{{\"1_0\":{{\"dtype\":\"I64\",\"shape\":[{experts}],\"data_offsets\":[0,{}]}}}}",
+            data.len()
+        );
+        let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &data].concat();
+        std::fs::write(folder.path().join(format!("rank{rank}.safetensors")), bytes).unwrap();
+    }
+    let read = Histogram::read(HistogramFormat::TensorrtLlm, &[folder.path().to_owned()]);
+    let refused = read.unwrap_err().to_string();
+    assert!(refused.contains("layer 0 has 4 experts in one rank, 8 before"), "{refused}");
+}

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
-use parquet::errors::Result as ParquetResult;
+use parquet::errors::{ParquetError, Result as ParquetResult};
 
 use crate::error::Result;
 use crate::import::input::Input;
@@ -33,9 +33,19 @@ pub(super) fn guarded<T>(input: &Input<'_>, read: impl FnOnce() -> ParquetResult
     INSIDE.set(false);
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => {
-            Err(input.error("file", format!("not Parquet that can be read: {error}")))
-        }
+        Ok(Err(error)) => Err(input.error("file", told(error))),
         Err(_) => Err(input.error("file", "damaged Parquet: its pages contradict each other")),
+    }
+}
+
+/// The library's reason without its prefixes; what it does not read, with a way out.
+fn told(error: ParquetError) -> String {
+    match error {
+        ParquetError::General(problem) => problem.replace("Parquet error: ", ""),
+        ParquetError::NYI(problem) => format!(
+            "{problem}: write it uncompressed or with zstd, snappy or gzip, and without what else \
+             it names"
+        ),
+        other => format!("not Parquet that can be read: {other}"),
     }
 }

@@ -73,6 +73,10 @@ mod rows {
 
     pub(super) fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         let mut table = Table::open(input, COLUMNS, 1)?;
+        if let Some(header) = table.noted(crate::export::parquet::NOTE) {
+            let stated = super::super::jsonl::stated(header.as_bytes(), into);
+            stated.map_err(|problem| input.error("its note of hotset", problem))?;
+        }
         let mut rows = Rows::new(input, into);
         let mut token = Token::default();
         let mut layout: Vec<(u32, u32)> = Vec::new();
@@ -94,7 +98,7 @@ mod rows {
             token.phase = phase.map(|number| phase_of(input, row, number)).transpose()?;
             (token.token_id, token.step) = (table.number(5)?, table.number(6)?);
             let count = table.ids(3, &mut token.ids)?;
-            table.weights(4, &mut token.weights);
+            table.weights(4, count, &mut token.weights)?;
             token.layers.push((layer, count));
             if token.ids.len() > 1 << 20 {
                 return Err(input.error("rows", "over a million experts of one token"));
@@ -148,5 +152,42 @@ mod rows {
         rows.weights(&token.weights);
         *token = Token::default();
         Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "parquet"))]
+mod tests {
+    use parquet::data_type::{FloatType, Int32Type};
+
+    use crate::export::parquet::table::column;
+    use crate::testing::inputs::parquet::file;
+    use crate::{Format, ImportOptions, import_bytes};
+
+    /// Two tokens of one layer with two experts each, and so many weights.
+    fn trace(weights: [usize; 2]) -> crate::Result<crate::Trace> {
+        let schema = "message trace { required int32 seq_id; required int32 position; required \
+                      int32 layer; required group experts (LIST) { repeated group list { required \
+                      int32 element; } } required group weights (LIST) { repeated group list { \
+                      required float element; } } }";
+        let repeats = |counts: [usize; 2]| -> Vec<i16> {
+            counts.iter().flat_map(|&n| (0..n).map(|place| i16::from(place > 0))).collect()
+        };
+        let bytes = file(schema, |group| {
+            column::<Int32Type, _>(group, &[0, 0], None)?;
+            column::<Int32Type, _>(group, &[0, 1], None)?;
+            column::<Int32Type, _>(group, &[7, 7], None)?;
+            column::<Int32Type, _>(group, &[1, 2, 3, 4], Some(&repeats([2, 2])))?;
+            let values = vec![0.5; weights.iter().sum()];
+            column::<FloatType, _>(group, &values, Some(&repeats(weights)))
+        });
+        import_bytes(Format::Parquet, "x", &bytes.unwrap(), &ImportOptions::default())
+    }
+
+    #[test]
+    fn weights_stay_with_their_experts() {
+        assert_eq!(trace([2, 2]).unwrap().tokens(), 2);
+        // As many in all, but of other experts.
+        let refused = trace([1, 3]).unwrap_err().to_string();
+        assert_eq!(refused, "x: row 0: column weights: 1 weights of 2 experts");
     }
 }

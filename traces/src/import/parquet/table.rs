@@ -20,7 +20,7 @@ use super::pages::{Lists, check_footer, check_pages};
 use crate::error::{Error, Result};
 use crate::import::input::Input;
 
-/// Rows that are read at a time.
+/// Rows that are read at a time, of all files that are open side by side.
 const BLOCK: usize = 256;
 /// Memory for what a file declares, besides three times its length.
 const MEMORY: u64 = 40 << 20;
@@ -49,6 +49,8 @@ pub(in crate::import) struct Table<'a> {
     leaves: Vec<Option<usize>>,
     columns: Vec<Option<Column>>,
     memory: u64,
+    /// Rows that are read at a time.
+    block: usize,
     group: usize,
     /// Rows of the open row group that were not begun.
     left: u64,
@@ -80,6 +82,7 @@ impl<'a> Table<'a> {
             leaves,
             columns: Vec::new(),
             memory,
+            block: (BLOCK / files.max(1)).max(1),
             group: 0,
             left: 0,
             row: 0,
@@ -101,7 +104,7 @@ impl<'a> Table<'a> {
                 continue;
             }
             guarded(&self.input, || {
-                let read = column.read().and_then(|()| match column.values.rows() {
+                let read = column.read(self.block).and_then(|()| match column.values.rows() {
                     0 => Err(ParquetError::General("fewer rows than its row group".to_owned())),
                     _ => Ok(()),
                 });
@@ -141,7 +144,7 @@ impl<'a> Table<'a> {
     fn wrong(&self, column: usize, value: impl std::fmt::Display) -> Error {
         let (name, ..) = self.wanted[column];
         let problem = format!("column {name}: {value} is not what belongs there");
-        self.input.error(format!("row {}", self.row.saturating_sub(1)), problem)
+        self.input.error(self.place(), problem)
     }
 
     fn values(&self, column: usize) -> Option<(&Values, std::ops::Range<usize>)> {
@@ -166,11 +169,32 @@ impl<'a> Table<'a> {
         Ok(ids.len() as u32)
     }
 
-    /// Appends the weights of a column of [`Holds::Weights`].
-    pub(in crate::import) fn weights(&self, column: usize, into: &mut Vec<f32>) {
-        if let Some((values, range)) = self.values(column) {
-            into.extend_from_slice(&values.floats[range]);
+    /// Appends the weights of a column of [`Holds::Weights`], which must be as many as the row has
+    /// ids, `count`.
+    pub(in crate::import) fn weights(
+        &self,
+        column: usize,
+        count: u32,
+        into: &mut Vec<f32>,
+    ) -> Result<()> {
+        let Some((values, range)) = self.values(column) else { return Ok(()) };
+        if range.len() != count as usize {
+            let (name, ..) = self.wanted[column];
+            let problem = format!("column {name}: {} weights of {count} experts", range.len());
+            return Err(self.input.error(self.place(), problem));
         }
+        into.extend_from_slice(&values.floats[range]);
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        format!("row {}", self.row.saturating_sub(1))
+    }
+
+    /// What the file's writer noted under a key.
+    pub(in crate::import) fn noted(&self, key: &str) -> Option<&str> {
+        let notes = self.reader.metadata().file_metadata().key_value_metadata()?;
+        notes.iter().find(|note| note.key == key)?.value.as_deref()
     }
 }
 
@@ -250,22 +274,22 @@ impl Column {
     }
 
     /// The next block of rows, none at the end.
-    fn read(&mut self) -> ParquetResult<()> {
+    fn read(&mut self, block: usize) -> ParquetResult<()> {
         self.at = 0;
         let Self { reader, values, .. } = self;
         values.ints.clear();
         values.floats.clear();
         let Values { ends, ints, floats } = values;
         match reader {
-            Leaf::Bool(reader) => reader.read(ends, |v| ints.push(v.into())),
+            Leaf::Bool(reader) => reader.read(block, ends, |v| ints.push(v.into())),
             Leaf::Int32(reader) if reader.unsigned => {
-                reader.read(ends, |v| ints.push((v as u32).into()))
+                reader.read(block, ends, |v| ints.push((v as u32).into()))
             }
-            Leaf::Int32(reader) => reader.read(ends, |v| ints.push(v.into())),
-            Leaf::Int64(reader) => reader.read(ends, |v| ints.push(v)),
-            Leaf::Float(reader) => reader.read(ends, |v| floats.push(v)),
-            Leaf::Double(reader) => reader.read(ends, |v| floats.push(v as f32)),
-            Leaf::Half(reader) => reader.read(ends, |v| {
+            Leaf::Int32(reader) => reader.read(block, ends, |v| ints.push(v.into())),
+            Leaf::Int64(reader) => reader.read(block, ends, |v| ints.push(v)),
+            Leaf::Float(reader) => reader.read(block, ends, |v| floats.push(v)),
+            Leaf::Double(reader) => reader.read(block, ends, |v| floats.push(v as f32)),
+            Leaf::Half(reader) => reader.read(block, ends, |v| {
                 let bytes = v.data().first_chunk().copied().unwrap_or_default();
                 floats.push(half::f16::from_le_bytes(bytes).to_f32());
             }),
@@ -303,14 +327,19 @@ impl<T: DataType> Reader<T> {
     }
 
     /// Reads a block: every value to `push`, the ends of the rows to `ends`.
-    fn read(&mut self, ends: &mut Vec<usize>, push: impl FnMut(T::T)) -> ParquetResult<()> {
+    fn read(
+        &mut self,
+        block: usize,
+        ends: &mut Vec<usize>,
+        push: impl FnMut(T::T),
+    ) -> ParquetResult<()> {
         let Self { reader, there, values, defined, repeats, .. } = self;
         ends.clear();
         values.clear();
         defined.clear();
         repeats.clear();
         let (_, count, levels) =
-            reader.read_records(BLOCK, Some(defined), Some(repeats), values)?;
+            reader.read_records(block, Some(defined), Some(repeats), values)?;
         if count != levels || defined.iter().any(|defined| defined != there) {
             return Err(ParquetError::General("a null or an empty list".to_owned()));
         }

@@ -4,7 +4,7 @@
 
 mod arrays;
 #[cfg(feature = "parquet")]
-mod parquet;
+pub(crate) mod parquet;
 mod text;
 mod torch;
 

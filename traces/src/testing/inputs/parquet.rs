@@ -72,7 +72,7 @@ fn flame() -> Result<Vec<(String, Vec<u8>)>> {
 }
 
 /// A file of one row group.
-fn file(
+pub(crate) fn file(
     schema: &str,
     write: impl FnOnce(&mut SerializedRowGroupWriter<'_, &mut Vec<u8>>) -> Result<()>,
 ) -> Result<Vec<u8>> {
