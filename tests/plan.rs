@@ -195,30 +195,29 @@ fn a_machine_of_ones_own() {
     assert!(sources.iter().all(|one| !one["source"].as_str().unwrap().is_empty()));
 }
 
-/// A profile of two links, as 'link fit' writes it.
 #[test]
-fn links_of_a_fitted_profile() {
+fn a_fitted_profiles_link() {
     let folder = tempfile::tempdir().unwrap();
     let (csv, toml) = (folder.path().join("links.csv"), folder.path().join("mine.toml"));
-    let mut text = "device,link,mode,bytes,transfers,ms\n".to_owned();
-    for (link, ns_per_byte) in [("slow", 1e-6), ("fast", 1e-8)] {
-        for bytes in [1u64 << 16, 1 << 20, 1 << 24] {
-            let ms = 0.01 + bytes as f64 * ns_per_byte;
-            text.push_str(&format!("gpu,{link},isolated,{bytes},1,{ms}\n"));
-        }
+    let mut rows = "device,link,mode,bytes,transfers,ms\n".to_owned();
+    for mib in [1u64, 2, 4, 16, 64] {
+        let (bytes, ms) = (mib << 20, 0.005 + 0.02 * mib as f64);
+        rows.push_str(&format!("GPU,pcie-x,pinned-h2d,{bytes},1,{ms}\n"));
+        rows.push_str(&format!("GPU,pcie-x,pinned-h2d,{bytes},2,{}\n", 2.0 * ms));
+        rows.push_str(&format!("GPU,hbm,kernel-chain,{bytes},1,{}\n", ms / 20.0));
     }
-    std::fs::write(&csv, text).unwrap();
-    let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
-    let (csv, toml) = (path(&csv), path(&toml));
-    stdout(&["link", "fit", &csv, "-o", &toml, "--name", "mine", "--source", "a test"]);
-    let fast = format!("{toml}:fast");
-    let plan = json(&[&OLMOE[..], &["--free", "5GiB", "--link", &fast]].concat());
-    assert_eq!(plan["machine"]["link"], "fast");
-    refused(
-        &[&OLMOE[..], &["--link", &toml]].concat(),
-        &["has the links", "slow", "fast", ":NAME"],
-    );
-    let machine = ["plan", "--model", "OLMoE-1B-7B", "--machine", &toml];
+    std::fs::write(&csv, rows).unwrap();
+    let (csv, toml) = (csv.to_str().unwrap(), toml.to_str().unwrap());
+    stdout(&["link", "fit", csv, "-o", toml, "--name", "mine", "--source", "a test"]);
+    let link = |named: &str| {
+        let plan = json(&[&OLMOE[..], &["--free", "5GiB", "--link", named]].concat());
+        plan["machine"]["link"].clone()
+    };
+    assert_eq!(link(toml), "mine-pcie");
+    assert_eq!(link(&format!("{toml}:mine-pcie")), "mine-pcie");
+    let absent = format!("{toml}:fast");
+    refused(&[&OLMOE[..], &["--link", &absent]].concat(), &["has the links mine-pcie", ":NAME"]);
+    let machine = ["plan", "--model", "OLMoE-1B-7B", "--machine", toml];
     refused(&machine, &["is a profile of links", "--link", "docs/metrics.md"]);
 }
 
