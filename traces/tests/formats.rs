@@ -339,8 +339,13 @@ fn parquet_of_the_whole_routing() {
     let path = folder.path().join("out.parquet");
     for original in [&whole, &hotset_traces::testing::full_trace()] {
         export(original, ExportFormat::Parquet, &path).unwrap();
-        let back =
-            import_files(Format::Parquet, &[path.clone()], &ImportOptions::default(), &()).unwrap();
+        let back = import_files(
+            Format::Parquet,
+            std::slice::from_ref(&path),
+            &ImportOptions::default(),
+            &(),
+        )
+        .unwrap();
         assert_eq!(back.trace.digest(), original.digest());
         assert_eq!(back.trace.shape(), original.shape(), "experts that nobody chose, and sizes");
         assert_eq!(back.trace.name(), original.name());

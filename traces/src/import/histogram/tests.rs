@@ -108,7 +108,8 @@ fn counts_of_both_float_types_and_no_more_than_a_model_has() {
         .map(|(kind, data)| read(&npy(kind, "(1, 2, 4)", data)).unwrap());
     assert_eq!(counts(&wide), counts(&narrow));
     assert_eq!(wide.total(), 28);
-    let refused = read(&npy("<f4", "(1, 2000, 1000)", &vec![0; 8_000_000])).unwrap_err().to_string();
+    let refused =
+        read(&npy("<f4", "(1, 2000, 1000)", &vec![0; 8_000_000])).unwrap_err().to_string();
     assert!(refused.contains("2000 layers of 1000 experts"), "{refused}");
 }
 

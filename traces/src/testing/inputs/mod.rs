@@ -92,7 +92,7 @@ impl Sample {
     }
 
     fn read_folder(&self, files: &[(String, Vec<u8>)]) -> Result<Trace> {
-        let io = |e| Error::io("write", &std::env::temp_dir(), e);
+        let io = |e| Error::io("write", std::env::temp_dir(), e);
         let folder = tempfile::tempdir().map_err(io)?;
         for (name, bytes) in files {
             let path = folder.path().join(name);
