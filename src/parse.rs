@@ -273,7 +273,7 @@ pub fn hardware(text: &str) -> Result<Hardware, Fault> {
 }
 
 /// One link: by name, a link's profile, or of a machine's profile the only one or the one named
-/// behind a colon, `mine.toml:pcie-gen5-x16`.
+/// behind a colon, `mine.toml:mine-pcie`.
 pub fn link(text: &str) -> Result<Link, Fault> {
     let (path, name) = match text.split_once(".toml") {
         None => return Ok(find_link(text)?),
