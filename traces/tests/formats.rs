@@ -347,7 +347,12 @@ fn parquet_of_the_whole_routing() {
         )
         .unwrap();
         assert_eq!(back.trace.digest(), original.digest());
-        assert_eq!(back.trace.shape(), original.shape(), "experts that nobody chose, and sizes");
+        // The note states one number of experts: of unequal layers the largest.
+        let layers = |trace: &Trace| trace.shape().layers().to_vec();
+        for (back, of) in layers(&back.trace).into_iter().zip(layers(original)) {
+            let experts = original.shape().max_experts();
+            assert_eq!(back, hotset_traces::LayerShape { experts, ..of });
+        }
         assert_eq!(back.trace.name(), original.name());
         assert_eq!(back.trace.phases(), original.phases());
         assert_eq!(back.trace.steps(), original.steps());
