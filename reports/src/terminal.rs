@@ -6,7 +6,7 @@ use crate::Sheet;
 use crate::experiment::wrap;
 
 /// Columns of a terminal.
-const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 
 /// Title, table, note, none wider than [`WIDTH`]: text that does not fit is wrapped, numbers are not.
 pub(crate) fn render(sheet: &Sheet) -> String {

@@ -4,6 +4,7 @@ use hotset_planning::{Point, Speed, WhatIf};
 
 use crate::experiment::wrap;
 use crate::plan::routing;
+use crate::terminal::WIDTH;
 use crate::{Cell, Column, Output, RenderError, Sheet};
 
 /// Columns of a plot's widest bar.
@@ -63,9 +64,6 @@ fn table(report: &WhatIf) -> Sheet {
 
 /// A column and a point's cell in it.
 type Figure = (Column, fn(&Point) -> Cell);
-
-/// Columns of a terminal.
-const WIDTH: usize = 80;
 
 /// As many figures as a terminal has room for beside the axes.
 fn figures(report: &WhatIf) -> Vec<Figure> {

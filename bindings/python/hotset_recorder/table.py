@@ -203,6 +203,7 @@ def check_facts(extra: Mapping[str, Any], own: Iterable[str]) -> None:
     if taken:
         raise RecorderError(f"info: {', '.join(taken)} are the recorder's own keys")
     try:
-        json.dumps(extra)
+        # NaN and Infinity are no JSON, though Python writes them.
+        json.dumps(extra, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise RecorderError(f"info: not JSON: {error}") from error

@@ -164,6 +164,7 @@ def test_hooks_are_gone_afterwards(model, tmp_path):
         (dict(weights="f8"), "known are f16, f32, u8 and None"),
         (dict(info={"layers": 3}), "layers are the recorder's own keys"),
         (dict(info={"x": object()}), "info: not JSON"),
+        (dict(info={"x": float("nan")}), "info: not JSON"),
         (dict(routers=["model.layers.0.nothing"]), "is no module of"),
     ],
 )
