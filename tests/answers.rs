@@ -2,9 +2,7 @@
 //!
 //! A console block is `$ hotset ...` and its output; a line `[...]` stands for lines left out.
 
-mod common;
-
-use common::stdout;
+use crate::common::stdout;
 
 /// The console blocks: arguments, and the lines below the command.
 fn blocks(text: &str) -> Vec<(Vec<&str>, Vec<&str>)> {

@@ -1,8 +1,6 @@
 //! The main job, driven as a user does.
 
-mod common;
-
-use common::{counts_file, hotset, json, refused, stderr, stdout};
+use crate::common::{counts_file, hotset, json, refused, stderr, stdout};
 
 #[test]
 fn the_bundled_trace_is_compared_without_any_flag() {

@@ -1,12 +1,10 @@
 //! `hotset conform`, driven as a user does: a policy's own log, a log with one wrong eviction, and
 //! logs that are no logs.
 
-mod common;
-
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use common::{hotset, refused, stderr, stdout};
+use crate::common::{hotset, refused, stderr, stdout};
 use hotset::policies::{POLICIES, PolicySpec};
 use hotset::traces::{Codec, SynthConfig, synth, write_hst};
 
@@ -324,7 +322,7 @@ fn change_one(own: &Path, wrong: &Path, from: u64) -> u64 {
 #[test]
 fn admission_goes_with_every_command_that_takes_a_policy() {
     let rows = |args: &[&str]| {
-        let report = common::json(args);
+        let report = crate::common::json(args);
         let rows = report["rows"].as_array().unwrap().clone();
         let all = rows.into_iter().filter(|row| row["window"] == "all");
         let figures = |row: serde_json::Value| {

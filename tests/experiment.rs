@@ -1,8 +1,6 @@
 //! `hotset experiment`: from flags to tables, and the articles' claims on recorded traces.
 
-mod common;
-
-use common::{hotset, json, refused, shared, stderr, stdout};
+use crate::common::{hotset, json, refused, shared, stderr, stdout};
 use serde_json::Value;
 
 const QUICK: [&str; 4] = ["--resamples", "200", "--folds", "2"];

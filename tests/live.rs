@@ -1,11 +1,9 @@
 //! Links fitted from measurements, and predictions checked against live runs.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{hotset, json, refused, shared, stderr, stdout};
+use crate::common::{hotset, json, refused, shared, stderr, stdout};
 
 fn path(path: &Path) -> &str {
     path.to_str().unwrap()

@@ -1,9 +1,7 @@
 //! `hotset plan` and `hotset preflight` from outside: formats, exit codes, refusals, and a plan's
 //! prices against a replay of the same trace.
 
-mod common;
-
-use common::{counts_file, hotset, json, refused, stderr, stdout};
+use crate::common::{counts_file, hotset, json, refused, stderr, stdout};
 
 const OLMOE: [&str; 7] =
     ["plan", "--model", "OLMoE-1B-7B", "--machine", "h200", "--trace", "bundled"];

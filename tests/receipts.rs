@@ -1,8 +1,6 @@
 //! Published figures and golden counts, reached by replaying recorded traces.
 
-mod common;
-
-use common::shared;
+use crate::common::shared;
 use hotset::policies::{PolicySpec, Slots};
 use hotset::sim::{Futures, PREFILL_CHUNK, Semantics, Setting, Steps, Window, replay};
 use hotset::traces::{Format, ImportOptions, Phase, Trace, import};

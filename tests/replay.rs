@@ -1,8 +1,6 @@
 //! One setting in full, and the flags of serving and time.
 
-mod common;
-
-use common::{hotset, json, refused, stderr, stdout};
+use crate::common::{hotset, json, refused, stderr, stdout};
 
 const TIMED: [&str; 8] = [
     "--machine",

@@ -1,13 +1,11 @@
 //! Sweeps: the same rows as a comparison, the same bytes however often they are killed, resumed
 //! and spread over threads; and the controls, training and shuffling.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{hotset, json, refused, stderr, stdout};
+use crate::common::{hotset, json, refused, stderr, stdout};
 use hotset::traces::{Codec, SynthConfig, synth, write_hst};
 
 const FLAGS: [&str; 7] = [

@@ -1,8 +1,6 @@
 //! Importing, describing and checking traces, and what damaged input does.
 
-mod common;
-
-use common::{hotset, json, refused, shared, stderr, stdout};
+use crate::common::{hotset, json, refused, shared, stderr, stdout};
 use std::path::Path;
 
 fn import(from: &str, input: &Path, output: &Path, more: &[&str]) {

@@ -3,8 +3,6 @@
 //! Figures come from `golden/planning.json` and `configs/models.csv` in the shared folder, configurations from
 //! `configs/`. Cases worked by hand stand beside the formulas themselves.
 
-mod shared;
-
 use std::collections::BTreeMap;
 
 use hotset_cost_models::model::{
@@ -21,8 +19,8 @@ struct Case {
 
 /// Every model of the golden figures, read from its configuration.
 fn cases() -> Option<Vec<Case>> {
-    let golden = shared::shared("golden/planning.json")?;
-    let configs = shared::shared("configs")?;
+    let golden = crate::shared::shared("golden/planning.json")?;
+    let configs = crate::shared::shared("configs")?;
     let golden: Value = serde_json::from_str(&std::fs::read_to_string(golden).unwrap()).unwrap();
     let case = |(name, golden): (&String, &Value)| Case {
         name: name.clone(),
@@ -34,7 +32,7 @@ fn cases() -> Option<Vec<Case>> {
 
 /// The rows of the models' table by name.
 fn table() -> Option<BTreeMap<String, BTreeMap<String, String>>> {
-    let mut reader = csv::Reader::from_path(shared::shared("configs/models.csv")?).unwrap();
+    let mut reader = csv::Reader::from_path(crate::shared::shared("configs/models.csv")?).unwrap();
     let rows = reader.deserialize::<BTreeMap<String, String>>().map(Result::unwrap);
     Some(rows.map(|row| (row["model"].clone(), row)).collect())
 }

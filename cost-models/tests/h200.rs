@@ -3,8 +3,6 @@
 //! The first test needs `data/h200-links/links.csv` of the shared folder; `HOTSET_BLESS=1` makes it write the profile
 //! anew. The others read the built-in profile and need nothing.
 
-mod shared;
-
 use hotset_cost_models::{FitLabel, Link, MIB, find_link, find_machine, fit_links};
 
 const SOURCE: &str =
@@ -12,7 +10,7 @@ const SOURCE: &str =
 
 #[test]
 fn the_builtin_profile_is_what_the_fit_makes_of_the_measurements() {
-    let Some(links) = shared::shared("data/h200-links/links.csv") else { return };
+    let Some(links) = crate::shared::shared("data/h200-links/links.csv") else { return };
     let label = FitLabel { name: None, source: SOURCE.into(), date: "2026-11-29".into() };
     let fitted = fit_links(std::fs::File::open(links).unwrap(), &label).unwrap();
     println!("{fitted}");

@@ -3,8 +3,6 @@
 //! Each test carries the inputs and the figure, so that it runs alone; where the shared folder is there, the
 //! figure and its tolerance are read from `receipts/seeds.toml` as well and must be the ones written here.
 
-mod shared;
-
 use hotset_cost_models::price::{host_share, hybrid_pays};
 use hotset_cost_models::{Link, MIB, Picos, StepTimes, TokenShape, find_link};
 
@@ -20,7 +18,7 @@ const CROSS_LAYER_MOVED: f64 = 8.49;
 fn receipt(id: &str, path: &str, calculated: f64, published: f64, tolerance: f64) {
     let error = (calculated - published).abs() / published;
     assert!(error <= tolerance, "{id}: calculated {calculated}, published {published}");
-    let Some(seeds) = shared::seeds() else { return };
+    let Some(seeds) = crate::shared::seeds() else { return };
     let entry = seeds.iter().find(|entry| entry["id"].as_str() == Some(id)).expect(id);
     let value = path.split('.').filter(|key| !key.is_empty()).fold(&entry["value"], |v, k| &v[k]);
     let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));

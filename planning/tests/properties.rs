@@ -1,14 +1,12 @@
 //! What holds for every model and machine: more memory never lowers slots, more context never
 //! raises them, prices are ordered, recurrent layers keep no keys.
 
-mod shared;
-
+use crate::shared::{gib, request};
 use hotset_cost_models::model::{KvFormat, builtin_models};
 use hotset_cost_models::{Model, WeightFormat, builtin_hardware};
 use hotset_planning::{Bank, PlanError, Request, Routing, Verdict, fit, plan};
 use hotset_traces::bundled;
 use proptest::prelude::*;
-use shared::{gib, request};
 
 /// Any built-in model in some format on any built-in machine.
 fn any_request() -> impl Strategy<Value = Request> {

@@ -4,14 +4,12 @@
 //! `receipts/seeds.toml`. Where a figure cannot follow from what was published, the test asserts
 //! the range that does, and says why.
 
-mod shared;
-
+use crate::shared::{gib, in_gib, near, published, request};
 use hotset_cost_models::model::{KvFormat, Parallel};
 use hotset_cost_models::{WeightFormat, find_hardware, find_link};
 use hotset_planning::{
     Bank, Binding, Checkpoint, Load, Request, Routing, Verdict, fit, plan, preflight,
 };
-use shared::{gib, in_gib, near, published, request};
 
 #[test]
 fn fury_memory() {

@@ -3,14 +3,12 @@
 //! What an engine costs beside moving bytes is published nowhere. Where a speed rests on it, one
 //! measured point gives it, or the plan's fastest price must lie above the measurement.
 
-mod shared;
-
+use crate::shared::{gib, in_gib, near, published, request};
 use hotset_cost_models::WeightFormat;
 use hotset_cost_models::model::{KvFormat, Parallel};
 use hotset_planning::{Checkpoint, Misses, Request, Routing, Speed, plan};
 use hotset_traces::testing::shared as shared_data;
 use hotset_traces::{Format, ImportOptions, bundled, import};
-use shared::{gib, in_gib, near, published, request};
 
 fn uniform(request: &Request) -> Speed {
     plan(request, &Routing::uniform(&request.model)).unwrap().speed.expect("it fits")

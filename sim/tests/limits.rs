@@ -1,7 +1,5 @@
 //! What no timeline may break: its place between the prices that bound it.
 
-mod common;
-
 use hotset_cost_models::{Contention, Link, Picos, find_link, find_machine};
 use hotset_policies::{Need, POLICIES, PolicySpec, Slots};
 use hotset_sim::{
@@ -23,7 +21,7 @@ struct Case {
 }
 
 /// Any predictor that needs no weights, under any control.
-fn any_prefetch(numbers: &mut common::Numbers) -> Prefetch {
+fn any_prefetch(numbers: &mut crate::common::Numbers) -> Prefetch {
     const WHO: [&str; 8] = [
         "ahead:",
         "cross-layer:order=2,",
@@ -50,7 +48,7 @@ fn any_prefetch(numbers: &mut common::Numbers) -> Prefetch {
 
 /// Any choice of what a setting may be, from a seed.
 fn case(trace: &Trace, seed: u64) -> Option<Case> {
-    let mut numbers = common::Numbers(seed);
+    let mut numbers = crate::common::Numbers(seed);
     let shape = trace.shape();
     let total = shape.total_experts();
     let info = POLICIES[numbers.below(POLICIES.len() as u32) as usize];
@@ -160,7 +158,7 @@ proptest! {
     /// busy.
     #[test]
     fn without_contention_the_timeline_lies_between_serial_and_perfect(seed: u64) {
-        let trace = common::random_trace(seed);
+        let trace = crate::common::random_trace(seed);
         let Some(case) = case(&trace, seed) else { return Ok(()) };
         for p in prices(&trace, &case, &case.link, &case.model) {
             let timeline = p.timeline.unwrap();
@@ -174,7 +172,7 @@ proptest! {
     /// With contention the lower bound stays: nothing gets faster for being disturbed.
     #[test]
     fn contention_never_helps_below_perfect(seed: u64) {
-        let trace = common::random_trace(seed);
+        let trace = crate::common::random_trace(seed);
         let Some(mut case) = case(&trace, seed) else { return Ok(()) };
         case.model.contention = true;
         case.link.contention.copy_beside_kernel_permille = 1250;
@@ -188,7 +186,7 @@ proptest! {
 
     #[test]
     fn over_an_infinitely_fast_link_everything_is_compute(seed: u64) {
-        let trace = common::random_trace(seed);
+        let trace = crate::common::random_trace(seed);
         let Some(mut case) = case(&trace, seed) else { return Ok(()) };
         case.setting.misses = Misses::Fetch;
         let mut link = Link::affine("instant", 0, 0);

@@ -1,8 +1,6 @@
 //! Timelines worked by hand.
 
-mod common;
-
-use common::decode_trace;
+use crate::common::decode_trace;
 use hotset_cost_models::{HbmModel, HostContention, HostKernel, Link, Picos};
 use hotset_policies::{PolicySpec, Slots};
 use hotset_sim::timeline::Recorder;

@@ -1,10 +1,8 @@
 //! Steps, prefill modes and changing slots: counted per step and distinct, and what they cost.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{decode_trace, random_trace};
+use crate::common::{decode_trace, random_trace};
 use hotset_cost_models::Link;
 use hotset_policies::{PolicySpec, Slots};
 use hotset_sim::{

@@ -1,7 +1,5 @@
 //! What the tests of the whole share: running the binary, and finding `../shared`.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

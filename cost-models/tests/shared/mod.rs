@@ -2,8 +2,6 @@
 //!
 //! It is found beside the workspace or where `HOTSET_SHARED` says. Without it the tests that need it say so and
 //! pass, but on continuous integration (`CI` set) its absence is a failure.
-#![allow(dead_code)] // each test binary uses its part
-
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 

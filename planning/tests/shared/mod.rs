@@ -1,7 +1,5 @@
 //! What the tests share: requests by name, and the published figures.
 
-#![allow(dead_code, reason = "each test binary uses its part")]
-
 use hotset_cost_models::{Model, find_hardware};
 use hotset_planning::Request;
 

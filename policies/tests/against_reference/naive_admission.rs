@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hotset_policies::{Event, Key, PoolShape};
 
-use crate::harness::Naive;
+use super::harness::Naive;
 
 /// A naive policy behind a naive admission.
 pub struct Guarded<N, A> {

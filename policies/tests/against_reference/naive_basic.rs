@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hotset_policies::{Key, PoolShape};
 
-use crate::harness::Naive;
+use super::harness::Naive;
 
 /// Most recent last.
 pub struct NaiveLru {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hotset_policies::{Key, PoolShape};
 
-use crate::harness::Naive;
+use super::harness::Naive;
 
 /// Clocks with their bits, ghosts without; the newest last.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hotset_policies::{Key, PoolShape};
 
-use crate::harness::Naive;
+use super::harness::Naive;
 
 fn drop_from(list: &mut Vec<Key>, key: Key) -> bool {
     let before = list.len();

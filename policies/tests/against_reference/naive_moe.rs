@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hotset_policies::{Event, Key, PoolShape};
 
-use crate::harness::Naive;
+use super::harness::Naive;
 
 /// Residents with the number of their last touch, and the victim by a score of one's own.
 struct Slots {

@@ -6,7 +6,7 @@ use hotset_policies::{Key, PoolShape};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::harness::Naive;
+use super::harness::Naive;
 
 /// Most recent last.
 pub struct NaiveMru {

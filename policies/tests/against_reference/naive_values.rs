@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use xxhash_rust::xxh64::xxh64;
 
-use crate::harness::Naive;
+use super::harness::Naive;
 
 /// Evicts the key with the lowest value of the ticks of its uses.
 pub struct NaiveLowest<F> {

@@ -1,7 +1,5 @@
 //! Small traces for tests: random from a seed, or written out.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 use hotset_traces::{Ids, LayerShape, Sequence, Shape, Trace, TraceBuilder};
 
 /// A stream of numbers from a seed (SplitMix64).

@@ -1,0 +1,8 @@
+//! Tests of links, formats and models: one binary, a module a subject.
+
+mod bounds;
+mod golden_planning;
+mod h200;
+mod models;
+mod receipts;
+mod shared;

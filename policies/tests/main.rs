@@ -1,0 +1,7 @@
+//! Tests of the policies and the cache: one binary, a module a subject.
+
+mod against_reference;
+mod bounds;
+mod golden;
+mod plans;
+mod recorded;

@@ -1,0 +1,14 @@
+//! Tests of the whole: the binary, driven as a user does: one binary, a module a subject.
+
+mod answers;
+mod common;
+mod compare;
+mod conform;
+mod experiment;
+mod live;
+mod plan;
+mod receipts;
+mod replay;
+mod scenarios;
+mod sweep;
+mod trace;

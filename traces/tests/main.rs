@@ -1,0 +1,4 @@
+//! Tests of the trace model and its importers: one binary, a module a subject.
+
+mod formats;
+mod recorded;
