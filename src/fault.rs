@@ -11,6 +11,7 @@ use hotset::reports::RenderError;
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
+use crate::flags::with_flags;
 use crate::{interrupt, parse};
 
 /// How a command that ran to its end turned out.
@@ -102,7 +103,7 @@ impl Fault {
             eprintln!("interrupted; nothing was written");
             return ExitCode::from(3);
         }
-        eprintln!("error: {self}");
+        eprintln!("error: {}", with_flags(&self.to_string()));
         ExitCode::from(2)
     }
 }

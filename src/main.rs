@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod fault;
+mod flags;
 mod interrupt;
 mod output;
 mod parse;

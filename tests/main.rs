@@ -5,6 +5,7 @@ mod common;
 mod compare;
 mod conform;
 mod experiment;
+mod flags;
 mod live;
 mod plan;
 mod receipts;
