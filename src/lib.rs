@@ -3,12 +3,12 @@
 //! The library is a facade. [`policies`] is what an engine links: [`policies::ExpertCache`] and
 //! the policies behind it. [`traces`] reads and writes recorded routing, [`cost_models`] knows
 //! links and formats, [`sim`] replays, [`experiments`] compares ways to
-//! predict and to evict, [`planning`] fits models to machines, [`reports`] renders; [`conform`] compares an engine's own
-//! decisions with a policy's.
+//! predict and to evict, [`planning`] fits models to machines, [`reports`] renders;
+//! [`conform`] compares an engine's own decisions with a policy's, and [`scenario`] has unit tests
+//! for its cache as data.
 
-pub mod conform;
-pub mod scenario;
-
+pub use hotset_conformance as conform;
+pub use hotset_conformance::scenario;
 pub use hotset_cost_models as cost_models;
 pub use hotset_experiments as experiments;
 pub use hotset_planning as planning;

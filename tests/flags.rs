@@ -3,8 +3,16 @@
 use std::path::{Path, PathBuf};
 
 /// The crates that know nothing of the command line.
-const LIBRARIES: [&str; 7] =
-    ["cost-models", "experiments", "planning", "policies", "reports", "sim", "traces"];
+const LIBRARIES: [&str; 8] = [
+    "conformance",
+    "cost-models",
+    "experiments",
+    "planning",
+    "policies",
+    "reports",
+    "sim",
+    "traces",
+];
 
 /// The Rust files below a folder.
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {

@@ -10,6 +10,5 @@ mod live;
 mod plan;
 mod receipts;
 mod replay;
-mod scenarios;
 mod sweep;
 mod trace;

@@ -14,7 +14,6 @@ mod cache;
 mod car;
 mod class_lru;
 mod clock;
-pub mod conform;
 mod dali;
 mod fifo;
 mod finemoe;

@@ -1,88 +1,73 @@
 //! One event's plan and an engine's decision, side by side: where they differ, and which rule says
 //! so.
 
-use super::divergence::ids;
-use super::slot_book::{SlotBook, SlotFault};
-use super::{Compared, Decision, Evicted, Expert, Fetched, Held};
-use crate::{Action, AdmissionSpec, ExpertId, Key, Placement, Plan};
+use hotset_policies::{Action, AdmissionSpec, ExpertId, Key, Placement, Plan};
+
+use crate::compared::Compared;
+use crate::decision::{Decision, Evicted, Expert, expert_of, victim};
+use crate::divergence::ids;
+use crate::slot_book::{SlotBook, SlotFault};
 
 /// A mark's place once the engine has accounted for the expert.
 const ACCOUNTED: u32 = u32::MAX;
 
-/// What differs, and the rule about it.
-type Finding = (String, String);
-
-pub(super) fn expert_of(bases: &[Key], key: Key) -> Expert {
-    let layer = bases.partition_point(|&base| base <= key) - 1;
-    Expert { layer: layer as u32, expert: key - bases[layer] }
+/// A difference between an engine and the policy.
+pub(crate) struct Finding {
+    /// What differs.
+    pub what: String,
+    /// The rule about it.
+    pub rule: String,
 }
 
-/// A plan as an engine would log it.
-pub(super) fn reference(plan: &Plan<'_>, layer: u32, bases: &[Key]) -> Decision {
-    let mut decision = Decision::of(layer);
-    for placement in plan.placements {
-        let (expert, slot) = (placement.expert, Some(placement.slot));
-        match placement.action {
-            Action::Hit | Action::PrefetchHit | Action::Pending => {
-                decision.hits.push(Held { expert, slot });
-            }
-            Action::Fetch => {
-                let evicted = victim(placement, bases);
-                decision.fetches.push(Fetched { expert, slot, evicted });
-            }
-            Action::Unplaced => decision.unplaced.push(expert),
-        }
-    }
-    if !plan.dropped.is_empty() {
-        decision.dropped = Some(plan.dropped.iter().map(|&key| expert_of(bases, key)).collect());
-    }
-    decision
-}
-
-fn victim(placement: &Placement, bases: &[Key]) -> Evicted {
-    placement.evicted().map_or(Evicted::Nobody, |key| Evicted::Expert(expert_of(bases, key)))
+/// When an expert was last part of an event.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mark {
+    /// The event's number, from 1; 0: never.
+    pub event: u64,
+    /// The expert's place in the event's plan, or [`ACCOUNTED`].
+    pub place: u32,
 }
 
 /// The event's experts in the order asked, each once.
-pub(super) fn in_rank_order<E: ExpertId>(experts: &[E], mut distinct: Vec<u32>) -> Vec<u32> {
+pub(crate) fn in_rank_order<E: ExpertId>(experts: &[E], mut distinct: Vec<u32>) -> Vec<u32> {
     let rank = |id: u32| experts.iter().position(|expert| expert.index() == id);
     distinct.sort_by_key(|&id| rank(id));
     distinct
 }
 
 /// One event's plan and decision, looked at side by side.
-pub(super) struct Eyes<'a> {
+pub(crate) struct Comparison<'a> {
     pub plan: &'a Plan<'a>,
     pub decision: &'a Decision,
     pub bases: &'a [Key],
     pub admission: AdmissionSpec,
 }
 
-impl Eyes<'_> {
+impl Comparison<'_> {
     /// Hits are hits, fetches are fetches, and every expert is accounted for once.
-    pub fn actions(&self, marks: &mut [(u64, u32)], event: u64) -> Option<Finding> {
+    pub fn actions(&self, marks: &mut [Mark], event: u64) -> Option<Finding> {
         let hits = self.decision.hits.iter().map(|held| (held.expert, Action::Hit));
         let fetches = self.decision.fetches.iter().map(|fetched| (fetched.expert, Action::Fetch));
         let unplaced = self.decision.unplaced.iter().map(|&expert| (expert, Action::Unplaced));
         let mut accounted = 0;
         for (expert, did) in hits.chain(fetches).chain(unplaced) {
             let mark = &mut marks[expert as usize];
-            let place = std::mem::replace(&mut mark.1, ACCOUNTED);
-            if mark.0 != event {
-                return Some((
-                    format!(
+            let place = std::mem::replace(&mut mark.place, ACCOUNTED);
+            if mark.event != event {
+                return Some(Finding {
+                    what: format!(
                         "expert {expert}: {} for the engine, but nobody asked for it",
                         noun(did)
                     ),
-                    "An event concerns the experts that its layer asks for.".to_owned(),
-                ));
+                    rule: "An event concerns the experts that its layer asks for.".to_owned(),
+                });
             }
             if place == ACCOUNTED {
-                return Some((
-                    format!("the engine counts expert {expert} twice"),
-                    "Tokens of a step share experts: duplicates are one demand, so no hits."
+                return Some(Finding {
+                    what: format!("the engine counts expert {expert} twice"),
+                    rule: "Tokens of a step share experts: duplicates are one demand, so no hits."
                         .to_owned(),
-                ));
+                });
             }
             let does = self.plan.placements[place as usize].action;
             let same = match does {
@@ -90,14 +75,14 @@ impl Eyes<'_> {
                 other => did == other,
             };
             if !same {
-                return Some((
-                    format!(
+                return Some(Finding {
+                    what: format!(
                         "expert {expert}: {} for the engine, {} for the policy",
                         noun(did),
                         noun(does)
                     ),
-                    self.action_rule(did, does),
-                ));
+                    rule: self.action_rule(did, does),
+                });
             }
             accounted += 1;
         }
@@ -109,13 +94,13 @@ impl Eyes<'_> {
             .placements
             .iter()
             .map(|placement| placement.expert)
-            .filter(|&expert| marks[expert as usize].1 != ACCOUNTED)
+            .filter(|&expert| marks[expert as usize].place != ACCOUNTED)
             .collect();
-        Some((
-            format!("the engine says nothing of experts {}", ids(&left_out)),
-            "Every expert that a layer asks for is a hit, a fetch or served without a slot."
+        Some(Finding {
+            what: format!("the engine says nothing of experts {}", ids(&left_out)),
+            rule: "Every expert that a layer asks for is a hit, a fetch or served without a slot."
                 .to_owned(),
-        ))
+        })
     }
 
     fn action_rule(&self, did: Action, does: Action) -> String {
@@ -167,7 +152,7 @@ impl Eyes<'_> {
                 ),
                 _ => return None,
             };
-            return Some((what, self.victim_rule(did)));
+            return Some(Finding { what, rule: self.victim_rule(did) });
         }
         None
     }
@@ -203,12 +188,12 @@ impl Eyes<'_> {
             [] => "nobody".to_owned(),
             _ => experts.iter().map(Expert::to_string).collect::<Vec<_>>().join(", "),
         };
-        Some((
-            format!("the engine lets {} go, the policy {}", names(&did), names(&does)),
-            "Who leaves without another taking the slot at once is the policy's, see its \
-             definition."
+        Some(Finding {
+            what: format!("the engine lets {} go, the policy {}", names(&did), names(&does)),
+            rule: "Who leaves without another taking the slot at once is the policy's, see its \
+                   definition."
                 .to_owned(),
-        ))
+        })
     }
 
     /// Slots are the engine's to number, but an expert stays in its slot, a slot holds one expert,
@@ -232,13 +217,13 @@ impl Eyes<'_> {
             {
                 let left = expert_of(self.bases, key);
                 let expert = fetched.expert;
-                return Some((
-                    format!(
+                return Some(Finding {
+                    what: format!(
                         "the engine copies expert {expert} into slot {slot}, but {left}, in whose \
                          place it comes, was in slot {before}"
                     ),
-                    rule(),
-                ));
+                    rule: rule(),
+                });
             }
         }
         let left = self.plan.placements.iter().filter_map(Placement::evicted);
@@ -260,7 +245,7 @@ impl Eyes<'_> {
                     expert_of(self.bases, other)
                 ),
             };
-            return Some((what, rule()));
+            return Some(Finding { what, rule: rule() });
         }
         None
     }

@@ -1,89 +1,14 @@
 //! The check itself: one event after another, in memory that does not grow with the log.
 
-use serde::Serialize;
-use thiserror::Error;
+use hotset_policies::{AdmissionSpec, AnyPolicy, ExpertCache, ExpertId, Key, PolicySpec, Slots};
 
-use super::compare::{Eyes, expert_of, in_rank_order, reference};
-use super::slot_book::SlotBook;
-use super::{Decision, Divergence, EVENT_RULE, Evicted, Model};
-use crate::{AdmissionSpec, AnyPolicy, CacheError, ExpertCache, ExpertId, Key, PolicySpec, Slots};
-
-/// Why an event was not accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ConformError {
-    /// The engine and the policy differ.
-    #[error("{0}")]
-    Diverged(Box<Divergence>),
-    /// An impossible cache.
-    #[error(transparent)]
-    Cache(#[from] CacheError),
-    /// A policy that no engine can run.
-    #[error(
-        "policy '{policy}' needs the future or training, so no engine's log can be checked by it"
-    )]
-    NotOnline {
-        /// The policy.
-        policy: &'static str,
-    },
-    /// A layer that the model does not have.
-    #[error("layer {layer} does not exist: MoE layers are numbered 0 to {last}")]
-    UnknownLayer {
-        /// The layer given.
-        layer: u64,
-        /// The last one.
-        last: usize,
-    },
-    /// An expert that the layer does not have.
-    #[error("expert {expert} does not exist: layer {layer} has experts 0 to {last}")]
-    UnknownExpert {
-        /// The expert given.
-        expert: u32,
-        /// Its layer.
-        layer: u32,
-        /// The last one.
-        last: u32,
-    },
-    /// An event of another layer than the one whose turn it is.
-    #[error("layer {given}, where event {event} of the trace is layer {expected} of step {step}")]
-    OutOfOrder {
-        /// Layer in the log.
-        given: u32,
-        /// Number of the event, from 0.
-        event: u64,
-        /// Number of its step, from 0.
-        step: u64,
-        /// The layer whose turn it is.
-        expected: usize,
-    },
-    /// A step number that does not fit those before it.
-    #[error(
-        "step {given} after step {before}: all layers of a step have one number, and the next \
-         step has a higher one"
-    )]
-    Step {
-        /// The number given.
-        given: u64,
-        /// The number before it.
-        before: u64,
-    },
-}
-
-/// How much there was to compare: a log without victims or slots says less.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Compared {
-    /// Events.
-    pub events: u64,
-    /// Experts found resident.
-    pub hits: u64,
-    /// Experts copied into slots.
-    pub fetches: u64,
-    /// Experts served without a slot.
-    pub unplaced: u64,
-    /// Fetches of which the engine says who left for them (or that nobody did).
-    pub victims: u64,
-    /// Hits and fetches of which the engine says the slot.
-    pub slots: u64,
-}
+use crate::compare::{Comparison, Finding, Mark, in_rank_order};
+use crate::compared::Compared;
+use crate::decision::{Decision, Evicted, expert_of, reference};
+use crate::divergence::{Divergence, EVENT_RULE};
+use crate::error::ConformError;
+use crate::shape::ModelShape;
+use crate::slot_book::SlotBook;
 
 /// A policy's own cache beside an engine's decisions.
 ///
@@ -96,8 +21,8 @@ pub struct Conformance {
     /// Dense key of each layer's expert 0, and the number of experts behind the last.
     bases: Vec<Key>,
     global: bool,
-    /// For each expert of the running event: the event's number, and its place in the plan.
-    marks: Vec<(u64, u32)>,
+    /// For each expert of a layer, the last event that it was part of.
+    marks: Vec<Mark>,
     slots: SlotBook,
     /// Whether the engine ever named a slot.
     numbered: bool,
@@ -114,7 +39,7 @@ impl Conformance {
     /// A policy that needs the future or training, or an impossible cache.
     pub fn new(
         policy: &PolicySpec,
-        model: &Model<'_>,
+        model: &ModelShape<'_>,
         slots: &Slots,
     ) -> Result<Self, ConformError> {
         let not_online = || ConformError::NotOnline { policy: policy.info().name };
@@ -148,7 +73,7 @@ impl Conformance {
             admission: policy.admission(),
             bases,
             global: matches!(slots, Slots::Global(_)),
-            marks: vec![(0, 0); widest as usize],
+            marks: vec![Mark::default(); widest as usize],
             slots: SlotBook::default(),
             numbered: false,
             steps: 0,
@@ -182,7 +107,7 @@ impl Conformance {
         experts: &[E],
         weights: &[f32],
     ) -> Result<Decision, ConformError> {
-        self.check_asked(layer, experts)?;
+        self.check_demand(layer, experts)?;
         let plan = self.cache.demand_weighted(layer, experts, weights);
         let mut decision = reference(&plan, layer as u32, &self.bases);
         decision.step = Some(self.steps.saturating_sub(1));
@@ -203,7 +128,7 @@ impl Conformance {
         weights: &[f32],
         decision: &Decision,
     ) -> Result<(), ConformError> {
-        self.check_asked(layer, experts)?;
+        self.check_demand(layer, experts)?;
         self.check_ids(decision)?;
         let event = self.compared.events;
         if decision.layer as usize != layer {
@@ -214,22 +139,27 @@ impl Conformance {
 
         let plan = self.cache.demand_weighted(layer, experts, weights);
         for (place, placement) in (0..).zip(plan.placements) {
-            self.marks[placement.expert as usize] = (event + 1, place);
+            self.marks[placement.expert as usize] = Mark { event: event + 1, place };
         }
-        let eyes = Eyes { plan: &plan, decision, bases: &self.bases, admission: self.admission };
+        let comparison =
+            Comparison { plan: &plan, decision, bases: &self.bases, admission: self.admission };
         let numbered = self.numbered
             || decision.hits.iter().any(|held| held.slot.is_some())
             || decision.fetches.iter().any(|fetched| fetched.slot.is_some());
         self.numbered = numbered;
-        let finding = eyes
+        let finding = comparison
             .actions(&mut self.marks, event + 1)
-            .or_else(|| eyes.victims(&mut self.compared))
-            .or_else(|| eyes.dropped())
+            .or_else(|| comparison.victims(&mut self.compared))
+            .or_else(|| comparison.dropped())
             .or_else(|| {
                 let pool = if self.global { 0 } else { layer as u32 };
-                if numbered { eyes.slots(&mut self.slots, pool, &mut self.compared) } else { None }
+                if numbered {
+                    comparison.slots(&mut self.slots, pool, &mut self.compared)
+                } else {
+                    None
+                }
             });
-        if let Some((what, rule)) = finding {
+        if let Some(Finding { what, rule }) = finding {
             let policy = reference(&plan, layer as u32, &self.bases);
             let asked = plan.placements.iter().map(|placement| placement.expert).collect();
             let divergence = Divergence {
@@ -271,7 +201,7 @@ impl Conformance {
         Err(ConformError::UnknownExpert { expert, layer, last: experts - 1 })
     }
 
-    fn check_asked<E: ExpertId>(&self, layer: usize, experts: &[E]) -> Result<(), ConformError> {
+    fn check_demand<E: ExpertId>(&self, layer: usize, experts: &[E]) -> Result<(), ConformError> {
         let layer = self.check_layer(layer as u64)?;
         experts.iter().try_for_each(|expert| self.check_expert(layer, expert.index()))
     }

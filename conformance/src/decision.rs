@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hotset_policies::{Action, Key, Placement, Plan};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
@@ -180,4 +181,37 @@ impl<'de> Deserialize<'de> for Held {
 
         deserializer.deserialize_any(IdOrFields)
     }
+}
+
+/// The expert with a dense key; `bases` has the key of each layer's expert 0.
+pub(crate) fn expert_of(bases: &[Key], key: Key) -> Expert {
+    let layer = bases.partition_point(|&base| base <= key) - 1;
+    Expert { layer: layer as u32, expert: key - bases[layer] }
+}
+
+/// A plan as an engine would log it.
+pub(crate) fn reference(plan: &Plan<'_>, layer: u32, bases: &[Key]) -> Decision {
+    let mut decision = Decision::of(layer);
+    for placement in plan.placements {
+        let (expert, slot) = (placement.expert, Some(placement.slot));
+        match placement.action {
+            Action::Hit | Action::PrefetchHit | Action::Pending => {
+                decision.hits.push(Held { expert, slot });
+            }
+            Action::Fetch => {
+                let evicted = victim(placement, bases);
+                decision.fetches.push(Fetched { expert, slot, evicted });
+            }
+            Action::Unplaced => decision.unplaced.push(expert),
+        }
+    }
+    if !plan.dropped.is_empty() {
+        decision.dropped = Some(plan.dropped.iter().map(|&key| expert_of(bases, key)).collect());
+    }
+    decision
+}
+
+/// Who leaves for a placed expert.
+pub(crate) fn victim(placement: &Placement, bases: &[Key]) -> Evicted {
+    placement.evicted().map_or(Evicted::Nobody, |key| Evicted::Expert(expert_of(bases, key)))
 }

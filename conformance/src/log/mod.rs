@@ -1,22 +1,26 @@
-//! Does an engine decide as a policy does? Its decision log against the policy over a trace.
+//! An engine's decision log against a policy over the steps of a trace, and a policy's own log.
 //!
-//! [`assert_conforms`] and [`Conformance`] are what an engine's own tests call; they come with
-//! [`policies`](crate::policies), which an engine links, and read no file. Here is the same for
-//! logs: JSON, one event a line, in memory that does not grow with the log. The format is in
+//! JSON, one event a line, read as a stream: memory does not grow with the log. The format is in
 //! `docs/conform.md`.
 
-use std::cell::Cell;
-use std::io::{self, BufRead, Read, Write};
+mod error;
+mod lines;
 
+use std::cell::Cell;
+use std::io::{self, BufRead, Write};
+
+use hotset_policies::{ExpertId, PolicySpec, Slots};
 use hotset_sim::{EventSink, SimError, Steps, check_columns, drive};
 use hotset_traces::{IdColumn, Phase, Trace};
-use thiserror::Error;
 
-pub use hotset_policies::conform::*;
-use hotset_policies::{ExpertId, PolicySpec, Slots};
-
-/// Longest line of a log: an event of thousands of experts fits many times.
-const LONGEST_LINE: u64 = 4 << 20;
+use crate::check::Conformance;
+use crate::compared::Compared;
+use crate::decision::Decision;
+use crate::divergence::Divergence;
+use crate::error::ConformError;
+use crate::shape::ModelShape;
+pub use error::LogError;
+use lines::Lines;
 
 /// What drives the policy: the steps of a trace.
 #[derive(Debug, Clone, Copy)]
@@ -36,66 +40,6 @@ pub struct Outcome {
     pub compared: Compared,
     /// The first event that differs, with the line that logs it, from 1.
     pub divergence: Option<(u64, Divergence)>,
-}
-
-/// Why a log cannot be compared.
-#[derive(Debug, Error)]
-pub enum LogError {
-    /// It cannot be read, or the reference's cannot be written.
-    #[error("line {line}: {reason}")]
-    Io {
-        /// The line, from 1.
-        line: u64,
-        /// The system's reason.
-        reason: io::Error,
-    },
-    /// A line that is not an event.
-    #[error(
-        "line {line} is not an event: {reason}; a line is like {{\"layer\":0,\"hits\":[3],\
-         \"fetches\":[{{\"expert\":7,\"evicted\":null}}]}}, see docs/conform.md"
-    )]
-    Malformed {
-        /// The line, from 1.
-        line: u64,
-        /// Where and why.
-        reason: String,
-    },
-    /// A line that is an event, but not the one whose turn it is.
-    #[error("line {line}: {reason}")]
-    Event {
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong.
-        reason: ConformError,
-    },
-    /// Fewer events than the trace has.
-    #[error(
-        "the log ends after {events} events, the trace's steps have {of}: is it cut short, or of \
-         other steps (--phase, --chunk)?"
-    )]
-    Short {
-        /// Events in the log.
-        events: u64,
-        /// Events of the trace.
-        of: u64,
-    },
-    /// More events than the trace has.
-    #[error(
-        "line {line}: the log goes on after the {of} events of the trace's steps: is it of other \
-         steps (--phase, --chunk)?"
-    )]
-    Long {
-        /// The first line too many, from 1.
-        line: u64,
-        /// Events of the trace.
-        of: u64,
-    },
-    /// A policy or a cache that cannot be the reference.
-    #[error(transparent)]
-    Reference(#[from] ConformError),
-    /// A trace that cannot drive it.
-    #[error(transparent)]
-    Trace(#[from] SimError),
 }
 
 impl Replayed<'_> {
@@ -161,7 +105,7 @@ impl Replayed<'_> {
         check_columns(self.trace, policy)?;
         let (experts, top_k): (Vec<u32>, Vec<u32>) =
             layers.iter().map(|layer| (layer.experts, layer.top_k)).unzip();
-        let model = Model { experts: &experts, top_k: &top_k };
+        let model = ModelShape { experts: &experts, top_k: &top_k };
         let stop = Cell::new(false);
         let mut sink = Sink {
             conformance: Conformance::new(policy, &model, slots)?,
@@ -287,44 +231,5 @@ impl<W: Write> Work for Recorder<W> {
             .and_then(|()| self.log.write_all(b"\n"))
             .map_err(|reason| LogError::Io { line, reason })?;
         Ok(true)
-    }
-}
-
-/// A text line by line, through one buffer.
-struct Lines<R> {
-    reader: R,
-    buffer: Vec<u8>,
-    /// The line last read, from 1.
-    line: u64,
-}
-
-impl<R: BufRead> Lines<R> {
-    fn new(reader: R) -> Self {
-        Self { reader, buffer: Vec::new(), line: 0 }
-    }
-
-    /// The next line that is not blank.
-    fn next(&mut self) -> Result<Option<&[u8]>, LogError> {
-        loop {
-            self.buffer.clear();
-            let line = self.line + 1;
-            let read = self
-                .reader
-                .by_ref()
-                .take(LONGEST_LINE)
-                .read_until(b'\n', &mut self.buffer)
-                .map_err(|reason| LogError::Io { line, reason })?;
-            if read == 0 {
-                return Ok(None);
-            }
-            self.line = line;
-            if read as u64 == LONGEST_LINE && self.buffer.last() != Some(&b'\n') {
-                let reason = format!("it is longer than {LONGEST_LINE} bytes");
-                return Err(LogError::Malformed { line, reason });
-            }
-            if !self.buffer.trim_ascii().is_empty() {
-                return Ok(Some(self.buffer.trim_ascii_end()));
-            }
-        }
     }
 }

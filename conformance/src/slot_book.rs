@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-use crate::Key;
+use hotset_policies::Key;
 
 /// Who holds which slot, as far as the engine said so. A pool's slots are numbered by themselves
 /// (or through all pools: a pool never sees another's).
 #[derive(Debug, Default)]
-pub(super) struct SlotBook {
+pub(crate) struct SlotBook {
     slot_of: HashMap<Key, u32>,
     holder: HashMap<(u32, u32), Key>,
 }
 
 /// Why a slot cannot be right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SlotFault {
+pub(crate) enum SlotFault {
     /// The expert is in another slot.
     Elsewhere(u32),
     /// Another expert is in the slot.

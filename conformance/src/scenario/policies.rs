@@ -2,7 +2,8 @@
 
 use hotset_policies::{ADMISSIONS, Need, POLICIES, PolicyInfo, PolicySpec};
 
-use super::{Call, Planned, SCHEMA, Scenario, ScenarioFile, SlotCounts};
+use super::calls::{demand_of, prefetch_of};
+use super::{Call, SCHEMA, Scenario, ScenarioFile, SlotCounts};
 
 /// Layers of 6 and 5 experts, two a token: small enough to follow by hand.
 const EXPERTS: [u32; 2] = [6, 5];
@@ -120,11 +121,6 @@ impl Draws {
     }
 }
 
-fn demand(layer: usize, experts: Vec<u32>, weights: Vec<f32>) -> Call {
-    let (plan, residents) = (Planned::default(), Vec::new());
-    Call::Demand { layer: layer as u32, experts, weights, plan, residents }
-}
-
 /// Steps of `tokens` tokens; each layer is released before the next one asks.
 fn steps(seed: u64, steps: u32, tokens: u32, weighted: bool) -> Vec<Call> {
     let mut draws = Draws(seed);
@@ -134,7 +130,7 @@ fn steps(seed: u64, steps: u32, tokens: u32, weighted: bool) -> Vec<Call> {
         for layer in 0..EXPERTS.len() {
             let experts = draws.experts(layer, tokens);
             let weights = draws.weights(experts.len(), weighted);
-            calls.push(demand(layer, experts, weights));
+            calls.push(demand_of(layer as u32, experts, weights));
             calls.push(Call::Release { layer: layer as u32 });
         }
     }
@@ -152,16 +148,11 @@ fn predicted_steps(seed: u64, steps: u32, weighted: bool) -> Vec<Call> {
         for layer in 0..EXPERTS.len() {
             let experts = draws.experts(layer, 1);
             let weights = draws.weights(experts.len(), weighted);
-            calls.push(demand(layer, experts.clone(), weights));
+            calls.push(demand_of(layer as u32, experts.clone(), weights));
             let next = (layer + 1) % EXPERTS.len();
             let predicted = draws.experts(next, 1);
             in_flight.extend(predicted.iter().map(|&expert| (next as u32, expert)));
-            calls.push(Call::Prefetch {
-                layer: next as u32,
-                experts: predicted,
-                plan: Planned::default(),
-                residents: Vec::new(),
-            });
+            calls.push(prefetch_of(next as u32, predicted));
             let layer = layer as u32;
             for expert in experts {
                 calls.push(Call::Complete { layer, expert, was_pending: false });

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use hotset::policies::{POLICIES, PolicySpec};
-use hotset::scenario::{Call, Mismatch, Planned, ScenarioFile, reference_files};
+use hotset_conformance::scenario::{Call, Mismatch, Planned, ScenarioFile, reference_files};
+use hotset_policies::{POLICIES, PolicySpec};
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/scenarios")
 }
 
 fn read(name: &str) -> ScenarioFile {
@@ -77,7 +77,7 @@ fn a_wrong_answer_is_pinned_to_its_call() {
             _ => None,
         })
         .unwrap();
-    victim.evicted = hotset::conform::Evicted::Nobody;
+    victim.evicted = hotset_conformance::Evicted::Nobody;
     match file.check() {
         Err(Mismatch::Answer { index: found, expected, answered, .. }) => {
             assert_eq!(found, index);
@@ -106,7 +106,7 @@ fn told(plan: &Planned) -> String {
     let mut text = format!("hits {}", hits.join(" "));
     for fetched in &plan.fetches {
         let left = match fetched.evicted {
-            hotset::conform::Evicted::Expert(left) => left.expert.to_string(),
+            hotset_conformance::Evicted::Expert(left) => left.expert.to_string(),
             _ => "-".to_owned(),
         };
         text += &format!(", {} for {left}", fetched.expert);

@@ -1,6 +1,7 @@
 //! What real engines got wrong: a file a mistake.
 
-use super::{Call, Planned, SCHEMA, Scenario, ScenarioFile, SlotCounts};
+use super::calls::{begin, complete, demand, invalidate, prefetch, release, resize, slot_of};
+use super::{Call, SCHEMA, Scenario, ScenarioFile, SlotCounts};
 
 /// A file for each mistake.
 pub(super) fn files() -> Vec<(String, ScenarioFile)> {
@@ -46,52 +47,6 @@ fn scenario(name: &str, policy: &str, slots: u32, calls: Vec<Call>) -> Scenario 
 fn ordered(mut scenario: Scenario) -> Scenario {
     scenario.ordered_copies = true;
     scenario
-}
-
-fn begin(tokens: u32) -> Call {
-    Call::BeginStep { tokens }
-}
-
-fn demand(experts: &[u32]) -> Call {
-    Call::Demand {
-        layer: 0,
-        experts: experts.to_vec(),
-        weights: Vec::new(),
-        plan: Planned::default(),
-        residents: Vec::new(),
-    }
-}
-
-fn prefetch(experts: &[u32]) -> Call {
-    let (plan, residents) = (Planned::default(), Vec::new());
-    Call::Prefetch { layer: 0, experts: experts.to_vec(), plan, residents }
-}
-
-fn complete(expert: u32) -> Call {
-    Call::Complete { layer: 0, expert, was_pending: false }
-}
-
-fn release() -> Call {
-    Call::Release { layer: 0 }
-}
-
-fn slot_of(expert: u32) -> Call {
-    Call::SlotOf { layer: 0, expert, slot: None }
-}
-
-fn resize(slots: u32) -> Call {
-    Call::Resize {
-        slots: SlotCounts::Global(slots),
-        refused: false,
-        evicted: Vec::new(),
-        moved: Vec::new(),
-        residents: Vec::new(),
-    }
-}
-
-fn invalidate(first: u32, end: u32) -> Call {
-    let (left, residents) = (Vec::new(), Vec::new());
-    Call::Invalidate { pool: 0, first, end, refused: false, left, residents }
 }
 
 /// Steps of one token each, released at once.

@@ -5,14 +5,16 @@
 //! (`cargo run --example scenarios`), and beside them one for each mistake that a real engine
 //! made.
 
+mod calls;
 mod engines;
 mod policies;
 mod run;
 mod text;
 
 use hotset_policies::Slots;
-use hotset_policies::conform::{Expert, Fetched, Held};
 use serde::{Deserialize, Serialize};
+
+use crate::decision::{Expert, Fetched, Held};
 
 pub use run::Mismatch;
 

@@ -1,8 +1,9 @@
 //! Runs scenarios through the reference cache: to fill in answers, or to compare them.
 
-use hotset_policies::conform::{Evicted, Expert, Fetched, Held};
 use hotset_policies::{Action, AnyPolicy, ExpertCache, Key, Plan, PolicySpec};
 use thiserror::Error;
+
+use crate::decision::{Evicted, Expert, Fetched, Held};
 
 use super::{Call, Moved, Planned, SCHEMA, Scenario, ScenarioFile};
 

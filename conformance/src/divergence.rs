@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Decision, Evicted, Expert};
+use crate::decision::{Decision, Evicted, Expert};
 
 /// How every policy's events run, whatever it evicts.
 pub const EVENT_RULE: &str = "An event is one layer of one step: its distinct experts, each \

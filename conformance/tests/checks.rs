@@ -1,12 +1,12 @@
 //! What a log may say, and what it is told.
 
-use super::{
-    Asked, Compared, ConformError, Conformance, Decision, Divergence, Evicted, Expert, Fetched,
-    Held, Model, assert_conforms,
+use hotset_conformance::{
+    Compared, ConformError, Conformance, Decision, Divergence, Evicted, Expert, Fetched, Held,
+    LayerDemand, ModelShape, assert_conforms,
 };
-use crate::Slots;
+use hotset_policies::Slots;
 
-const MODEL: Model<'_> = Model { experts: &[4, 4], top_k: &[2, 2] };
+const MODEL: ModelShape<'_> = ModelShape { experts: &[4, 4], top_k: &[2, 2] };
 
 fn first_divergence(
     policy: &str,
@@ -193,15 +193,15 @@ fn steps_are_numbered_upwards() {
 #[test]
 #[should_panic(expected = "event 1 (step 1, layer 0): expert 1: a hit for the engine, a fetch")]
 fn assert_conforms_panics_with_the_divergence() {
-    let asked = [Asked::new(0, 0, &[0]), Asked::new(1, 0, &[1])];
+    let demands = [LayerDemand::new(0, 0, &[0]), LayerDemand::new(1, 0, &[1])];
     let decisions = [Decision::of(0).fetch(0, Evicted::Nobody), Decision::of(0).hit(1)];
-    assert_conforms("fifo", &MODEL, &Slots::Layer(vec![2, 1]), &asked, &decisions);
+    assert_conforms("fifo", &MODEL, &Slots::Layer(vec![2, 1]), &demands, &decisions);
 }
 
 #[test]
 #[should_panic(expected = "1 decisions for 2 events")]
 fn assert_conforms_wants_a_decision_for_each_event() {
-    let asked = [Asked::new(0, 0, &[0]), Asked::new(1, 0, &[1])];
+    let demands = [LayerDemand::new(0, 0, &[0]), LayerDemand::new(1, 0, &[1])];
     let decisions = [Decision::of(0).fetch(0, Evicted::Nobody)];
-    assert_conforms("fifo", &MODEL, &Slots::Global(2), &asked, &decisions);
+    assert_conforms("fifo", &MODEL, &Slots::Global(2), &demands, &decisions);
 }

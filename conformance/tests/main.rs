@@ -1,0 +1,4 @@
+//! Tests of conformance: one binary, a module a subject.
+
+mod checks;
+mod scenarios;
