@@ -38,7 +38,7 @@ fn main() {
 fn run(trace: &Trace, small: bool) {
     let model = Model::builtin("DeepSeek-V3").expect("it is built in");
     let mut request = Request::new(model, find_hardware("rtx-pro-6000").expect("it is built in"));
-    request.format = Some(WeightFormat::Nvfp4);
+    request.storage.format = Some(WeightFormat::Nvfp4);
     let routing = |model: &Model| Routing::of_trace(model, trace, false);
 
     let start = Instant::now();

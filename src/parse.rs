@@ -4,7 +4,7 @@ use hotset::cost_models::{
     ExpertShape, Hardware, Link, MachineProfile, WeightFormat, find_hardware, find_link,
     find_machine,
 };
-use hotset::planning::Checkpoint;
+use hotset::planning::{Checkpoint, MeasuredStep};
 use hotset::policies::{AdmissionSpec, PolicySpec};
 use hotset::sim::{Capacity, Prefetch, predictors};
 
@@ -250,10 +250,13 @@ pub fn checkpoint(text: &str) -> Result<Checkpoint, String> {
 }
 
 /// A measured step: milliseconds of one token and of each further one, `28.67:5.95`.
-pub fn measured_step(text: &str) -> Result<(f64, f64), String> {
+pub fn measured_step(text: &str) -> Result<MeasuredStep, String> {
     let wrong = || format!("'{text}' is not MS:MS, as in 28.67:5.95");
-    let (first, more) = text.split_once(':').ok_or_else(wrong)?;
-    Ok((milliseconds(first).map_err(|_| wrong())?, milliseconds(more).map_err(|_| wrong())?))
+    let (first, further) = text.split_once(':').ok_or_else(wrong)?;
+    Ok(MeasuredStep {
+        first_ms: milliseconds(first).map_err(|_| wrong())?,
+        further_ms: milliseconds(further).map_err(|_| wrong())?,
+    })
 }
 
 /// A machine to plan for: a built-in name, several of one, or a file.
@@ -380,7 +383,8 @@ mod tests {
         }
         let both = Checkpoint { total: 433_000_000_000, experts: Some(419_000_000_000) };
         assert_eq!(checkpoint("433GB:419GB"), Ok(both));
-        assert_eq!(measured_step("28.67:5.95"), Ok((28.67, 5.95)));
+        let step = MeasuredStep { first_ms: 28.67, further_ms: 5.95 };
+        assert_eq!(measured_step("28.67:5.95"), Ok(step));
         assert!(measured_step("28.67").unwrap_err().contains("28.67:5.95"));
     }
 

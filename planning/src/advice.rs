@@ -1,10 +1,10 @@
 //! What a reader of a plan must know: assumptions, and what would go wrong.
 
 use crate::Request;
-use crate::plan::gib;
+use crate::memory::gib;
 use crate::routing::{Routing, RoutingSummary};
 use crate::speed::Speed;
-use crate::verdict::{Fit, Verdict};
+use crate::verdict::{Fit, FitVerdict};
 use crate::weights::RankWeights;
 
 pub(crate) fn notes(request: &Request, weights: &RankWeights) -> Vec<String> {
@@ -34,8 +34,8 @@ pub(crate) fn thrashing(
     if need.misses < HITS_LITTLE * need.distinct {
         return None;
     }
-    let kind = (request.users, 1 + request.speculation.drafts);
-    let pinned = routing.pinned(kind, fit.share())? / f64::from(request.parallel.expert.max(1));
+    let pinned = routing.pinned(request.step_kind(), fit.share())?
+        / f64::from(request.parallel.expert.max(1));
     let layers = request.model.moe_layers().count() as f64;
     Some(format!(
         "LRU hits {:.0}%: a step needs {:.0} experts and there are {} slots, so each leaves before it \
@@ -58,15 +58,15 @@ pub(crate) fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> V
         {
             warnings.push(format!(
                 "loading may fill the page cache with {:.1} GiB beside {:.1} GiB in use, more than \
-                 the {:.1} GiB there are: load past it (--load direct), or drop it while loading",
+                 the {:.1} GiB there are: load past it (`Offload::load` direct), or drop it while loading",
                 gib(fit.page_cache_bytes),
                 gib(used),
                 gib(machine.memory.value)
             ));
         }
-        if request.bank.is_some() {
+        if request.offload.bank.is_some() {
             warnings.push(
-                "one memory holds the experts twice: in the bank and in slots (without --bank \
+                "one memory holds the experts twice: in the bank and in slots (without `Offload::bank` \
                  they are there once)"
                     .to_owned(),
             );
@@ -79,16 +79,16 @@ pub(crate) fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> V
             );
         }
     }
-    if fit.verdict != Verdict::Resident && matches!(routing.summary(), RoutingSummary::Uniform) {
+    if fit.verdict != FitVerdict::Resident && matches!(routing.summary(), RoutingSummary::Uniform) {
         warnings.push(
-            "no trace: misses are those of uniform routing, more than any model's; give --trace"
+            "no trace: misses are those of uniform routing, more than any model's; give `Routing::of_trace`"
                 .to_owned(),
         );
     }
     let out_of = fit.short_bytes > 0
         && fit.needed_for_all_bytes > fit.budget.bytes
         && fit.needed_for_all_bytes <= machine.memory.value
-        && request.room.free.is_none();
+        && request.reserve.free.is_none();
     if out_of {
         warnings.push(format!(
             "all experts would fit if the whole memory were usable: {:.1} of {:.1} GiB",

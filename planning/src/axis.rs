@@ -127,7 +127,7 @@ pub(crate) fn check(axes: &[Axis]) -> Result<(), PlanError> {
     let mut points = 1usize;
     for (index, axis) in axes.iter().enumerate() {
         if axes[..index].iter().any(|before| before.knob == axis.knob) {
-            return Err(wrong(axis, "varies what another --vary varies"));
+            return Err(wrong(axis, "varies what another `WhatIf::axes` varies"));
         }
         points = points.saturating_mul(axis.values.len());
         if points > MOST_POINTS {
@@ -164,11 +164,11 @@ pub(crate) fn applied(request: &Request, knob: Knob, value: &str) -> Result<Requ
         }
         Knob::Format => {
             let format: WeightFormat = value.parse().map_err(|error| wrong(format!("{error}")))?;
-            new.format = Some(format);
+            new.storage.format = Some(format);
         }
         Knob::Kv => {
             let known = KvFormat::from_name(value);
-            new.kv = known.ok_or_else(|| {
+            new.storage.kv = known.ok_or_else(|| {
                 wrong("formats of keys and values: bf16, fp8, q8_0, q4_0".to_owned())
             })?;
         }

@@ -2,7 +2,7 @@
 
 use hotset_cost_models::model::Parallel;
 
-use crate::request::{Bank, Checkpoint, Misses};
+use crate::request::{Bank, Checkpoint, MissPricing};
 use crate::{PlanError, Request};
 
 impl Request {
@@ -16,20 +16,20 @@ impl Request {
         }
         self.check_use()?;
         self.check_spread()?;
-        self.check_room()?;
-        if self.machine.unified && self.bank == Some(Bank::Exclusive) {
+        self.check_reserve()?;
+        if self.machine.unified && self.offload.bank == Some(Bank::Exclusive) {
             let why = "is for a host with memory of its own: a unified machine holds what has no \
                        slot in the same memory as what has one";
-            return Err(PlanError::setting("--bank exclusive", why));
+            return Err(PlanError::setting("`Offload::bank` exclusive", why));
         }
-        if self.misses == Misses::Balanced && self.host_kernel_ps_per_mib().is_none() {
+        if self.offload.misses == MissPricing::Balanced && self.host_kernel_ps_per_mib().is_none() {
             let why = format!(
                 "needs the speed of experts on host cores, which neither {} nor link {} gives: \
                  use a machine file with host_kernel_rate",
                 self.machine.name,
                 self.link().name
             );
-            return Err(PlanError::setting("--miss balanced", why));
+            return Err(PlanError::setting("`Offload::misses` balanced", why));
         }
         Ok(())
     }
@@ -37,31 +37,34 @@ impl Request {
     fn check_use(&self) -> Result<(), PlanError> {
         if self.context == 0 || self.context > MAX_CONTEXT {
             let why = format!("is {}, must be 1 to {MAX_CONTEXT} tokens", self.context);
-            return Err(PlanError::setting("--context", why));
+            return Err(PlanError::setting("`Request::context`", why));
         }
         if self.users == 0 || self.users > MAX_USERS {
             let why = format!("is {}, must be 1 to {MAX_USERS}", self.users);
-            return Err(PlanError::setting("--users", why));
+            return Err(PlanError::setting("`Request::users`", why));
         }
         let speculation = &self.speculation;
         if speculation.drafts > MAX_DRAFTS {
             let why = format!("is {}, must be 0 to {MAX_DRAFTS}", speculation.drafts);
-            return Err(PlanError::setting("--speculate", why));
+            return Err(PlanError::setting("`Speculation::drafts`", why));
         }
         if speculation.accept.iter().any(|chance| !(0.0..=1.0).contains(chance)) {
-            return Err(PlanError::setting("--accept", "takes shares from 0% to 100%"));
+            return Err(PlanError::setting(
+                "`Speculation::accept`",
+                "takes shares from 0% to 100%",
+            ));
         }
         if speculation.drafts > 0 && speculation.accept.is_empty() {
-            let why = "needs --accept: how many drafted tokens are accepted decides whether it \
+            let why = "needs `Speculation::accept`: how many drafted tokens are accepted decides whether it \
                        pays, and no trace of accepted tokens tells";
-            return Err(PlanError::setting("--speculate", why));
+            return Err(PlanError::setting("`Speculation::drafts`", why));
         }
-        if speculation.drafts > 0 && self.model.mtp_layers == 0 && self.room.draft.is_none() {
+        if speculation.drafts > 0 && self.model.mtp_layers == 0 && self.reserve.draft.is_none() {
             let why = format!(
-                "{} has no draft layers: give the bytes of a draft model with --draft-model",
+                "{} has no draft layers: give the bytes of a draft model with `MemoryReserve::draft`",
                 self.model.name
             );
-            return Err(PlanError::setting("--speculate", why));
+            return Err(PlanError::setting("`Speculation::drafts`", why));
         }
         Ok(())
     }
@@ -69,12 +72,15 @@ impl Request {
     fn check_spread(&self) -> Result<(), PlanError> {
         let Parallel { tensor, expert } = self.parallel;
         if tensor == 0 || expert == 0 {
-            return Err(PlanError::setting("--tp and --ep", "must be at least 1"));
+            return Err(PlanError::setting(
+                "`Parallel::tensor` and `Parallel::expert`",
+                "must be at least 1",
+            ));
         }
         if tensor > 1 && expert > 1 && tensor != expert {
             let why = "experts are spread over the same accelerators as attention: give equal \
                        numbers, or leave one out";
-            return Err(PlanError::both("--tp", "--ep", why));
+            return Err(PlanError::both("`Parallel::tensor`", "`Parallel::expert`", why));
         }
         if self.ranks() > self.machine.accelerators {
             let why = format!(
@@ -85,54 +91,72 @@ impl Request {
                 self.ranks(),
                 single_name(&self.machine.name)
             );
-            return Err(PlanError::setting("--tp or --ep", why));
+            return Err(PlanError::setting("`Parallel::tensor` or `Parallel::expert`", why));
         }
         let fewest = self.model.moe_layers().map(|(_, experts)| experts.count).min().unwrap_or(0);
         if expert > fewest {
             let why = format!("is {expert}, and a layer has {fewest} experts");
-            return Err(PlanError::setting("--ep", why));
+            return Err(PlanError::setting("`Parallel::expert`", why));
         }
-        if let Some(Checkpoint { total, experts }) = self.checkpoint
+        if let Some(Checkpoint { total, experts }) = self.storage.checkpoint
             && (total == 0 || total > MAX_BYTES || experts.is_some_and(|experts| experts >= total))
         {
             let why = "must be over 0 and at most 2^53 bytes, and hold more than its experts";
-            return Err(PlanError::setting("--weights", why));
+            return Err(PlanError::setting("`Storage::checkpoint`", why));
         }
         Ok(())
     }
 
-    fn check_room(&self) -> Result<(), PlanError> {
-        let room = &self.room;
+    fn check_reserve(&self) -> Result<(), PlanError> {
+        let room = &self.reserve;
         if room.usable_share.is_some() && room.free.is_some() {
             let why = "one is a share of all memory, the other what is free: give one of them";
-            return Err(PlanError::both("--usable-share", "--free", why));
+            return Err(PlanError::both(
+                "`MemoryReserve::usable_share`",
+                "`MemoryReserve::free`",
+                why,
+            ));
         }
         if room.usable_share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
-            return Err(PlanError::setting("--usable-share", "must be over 0% and at most 100%"));
+            return Err(PlanError::setting(
+                "`MemoryReserve::usable_share`",
+                "must be over 0% and at most 100%",
+            ));
         }
         if let Some(free) = room.free.filter(|free| *free > self.machine.memory.value) {
             let why = format!("is {free} bytes, more than the {} of the machine", {
                 self.machine.memory.value
             });
-            return Err(PlanError::setting("--free", why));
+            return Err(PlanError::setting("`MemoryReserve::free`", why));
         }
         if room.chunk == 0 || room.chunk > MAX_CONTEXT {
-            return Err(PlanError::setting("--chunk", "must be at least one token"));
+            return Err(PlanError::setting("`MemoryReserve::chunk`", "must be at least one token"));
         }
         if room.buffers > 0 && room.overlap {
             let why = "either prefill has buffers of its own, or it overlaps within the slots";
-            return Err(PlanError::both("--prefill-buffers", "--prefill-overlap", why));
+            return Err(PlanError::both(
+                "`MemoryReserve::buffers`",
+                "`MemoryReserve::overlap`",
+                why,
+            ));
         }
         let pace = &self.pace;
         if pace.efficiency.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
-            return Err(PlanError::setting("--efficiency", "must be over 0% and at most 100%"));
+            return Err(PlanError::setting(
+                "`Pace::efficiency`",
+                "must be over 0% and at most 100%",
+            ));
         }
         if pace.measured.is_some() && (pace.fixed_ms > 0.0 || pace.efficiency.is_some()) {
             let why = "a measured step has everything in it";
-            return Err(PlanError::both("--measured-step", "--fixed-ms or --efficiency", why));
+            return Err(PlanError::both(
+                "`Pace::measured`",
+                "`Pace::fixed_ms` or `Pace::efficiency`",
+                why,
+            ));
         }
-        if pace.measured.is_some_and(|(first, more)| first <= 0.0 || more < 0.0) {
-            return Err(PlanError::setting("--measured-step", "needs a positive time"));
+        if pace.measured.is_some_and(|step| step.first_ms <= 0.0 || step.further_ms < 0.0) {
+            return Err(PlanError::setting("`Pace::measured`", "needs a positive time"));
         }
         Ok(())
     }

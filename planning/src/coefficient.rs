@@ -26,3 +26,12 @@ impl Coefficient {
         Self { name: name.into(), value: value.into(), basis, source: source.into() }
     }
 }
+
+/// Profiles of links have one source for all their figures: published or measured by it.
+pub(crate) fn link_basis(source: &str) -> Basis {
+    if source.contains("this project") || source.contains("measure") {
+        Basis::Measured
+    } else {
+        Basis::Published
+    }
+}

@@ -15,7 +15,7 @@ pub enum PlanError {
     /// A setting that no machine or engine can have.
     #[error("{setting} {why}")]
     Setting {
-        /// The setting, by its flag.
+        /// The field of the request that sets it, in backticks.
         setting: &'static str,
         /// What is wrong and what would be right.
         why: String,
@@ -23,7 +23,7 @@ pub enum PlanError {
     /// Two settings that exclude each other.
     #[error("{first} and {second} contradict each other: {why}")]
     Contradiction {
-        /// One flag.
+        /// One field.
         first: &'static str,
         /// The other.
         second: &'static str,
@@ -38,7 +38,7 @@ pub enum PlanError {
     },
     /// A trace of another model.
     #[error(
-        "trace '{trace}' ({trace_shape}) is not of {model} ({model_shape}): --stand-in lets its \
+        "trace '{trace}' ({trace_shape}) is not of {model} ({model_shape}): `Routing::of_trace::stand_in` lets its \
          locality stand for the model's, by the share of the experts that is resident"
     )]
     OtherModel {
@@ -67,7 +67,7 @@ pub enum PlanError {
         sequences: usize,
     },
     /// An axis of a what-if that cannot be read.
-    #[error("--vary {text}: {why}")]
+    #[error("`WhatIf::axes` {text}: {why}")]
     Vary {
         /// What was given.
         text: String,

@@ -5,9 +5,9 @@
 
 use hotset_cost_models::hardware::Basis;
 
-use crate::memory::{self, Line};
+use crate::memory::{self, MemoryLine};
 use crate::request::Bank;
-use crate::verdict::{Binding, Fit, Verdict};
+use crate::verdict::{Binding, Fit, FitVerdict};
 use crate::weights::{RankWeights, weights};
 use crate::{PlanError, Request};
 
@@ -25,8 +25,8 @@ pub fn fit(request: &Request) -> Result<Fit, PlanError> {
 pub(crate) struct Fitting<'a> {
     request: &'a Request,
     pub weights: &'a RankWeights,
-    budget: Line,
-    host_budget: Line,
+    budget: MemoryLine,
+    host_budget: MemoryLine,
     experts: u64,
     all_slots_bytes: u64,
     slot: u64,
@@ -41,7 +41,7 @@ impl<'a> Fitting<'a> {
     pub fn new(request: &'a Request, weights: &'a RankWeights) -> Self {
         let bytes = &weights.bytes;
         let largest = bytes.experts.iter().map(|layer| u64::from(layer.count)).max().unwrap_or(0);
-        let layers = if request.room.overlap { 2 } else { 1 };
+        let layers = if request.reserve.overlap { 2 } else { 1 };
         let all = |layer: &hotset_cost_models::model::LayerExperts| {
             u64::from(layer.count).saturating_mul(layer.slot)
         };
@@ -65,14 +65,14 @@ impl<'a> Fitting<'a> {
         let accelerator = memory::accelerator(self.request, self.weights, users, context);
         let fixed = memory::sum(&accelerator);
         let unified = self.request.machine.unified;
-        let bank = self.request.bank;
-        let transient = memory::loading(self.request, self.whole);
+        let bank = self.request.offload.bank;
+        let loading = memory::loading(self.request, self.whole);
         // On a unified machine what the host holds comes off the accelerator's pool.
         let in_pool = if unified && bank.is_some() { self.bank } else { 0 };
         let limit = self.budget.bytes;
         let needed = fixed.saturating_add(self.all_slots_bytes).saturating_add(in_pool);
         let mut fit = Fit {
-            verdict: Verdict::Resident,
+            verdict: FitVerdict::Resident,
             binding: Binding::Nothing,
             short_bytes: 0,
             budget: self.budget.clone(),
@@ -85,8 +85,8 @@ impl<'a> Fitting<'a> {
             left_bytes: limit.saturating_sub(needed),
             host_budget: self.host_budget.clone(),
             host: Vec::new(),
-            load_transient_bytes: transient.0,
-            page_cache_bytes: transient.1,
+            load_transient_bytes: loading.needed,
+            page_cache_bytes: loading.page_cache,
             on_disk_bytes: 0,
             needed_for_all_bytes: needed,
         };
@@ -98,7 +98,7 @@ impl<'a> Fitting<'a> {
         let floor = self.least.saturating_mul(self.slot);
         let taken = fixed.saturating_add(in_pool);
         let Some(free) = limit.checked_sub(taken.saturating_add(floor)) else {
-            fit.verdict = Verdict::DoesNotFit;
+            fit.verdict = FitVerdict::DoesNotFit;
             fit.binding = memory;
             fit.short_bytes = taken.saturating_add(floor) - limit;
             (fit.slots, fit.slots_bytes, fit.left_bytes) = (0, 0, 0);
@@ -125,18 +125,23 @@ impl<'a> Fitting<'a> {
         let without = self.bank.saturating_sub(fit.slots_bytes.saturating_mul(ranks));
         let all = fit.slots == self.experts;
         if self.request.machine.unified {
-            match (self.request.bank, all) {
+            match (self.request.offload.bank, all) {
                 (Some(_), _) => {
-                    fit.verdict = if all { Verdict::Resident } else { Verdict::Cached };
+                    fit.verdict = if all { FitVerdict::Resident } else { FitVerdict::Cached };
                     let source = "every expert, in the same memory as its slot's copy";
-                    fit.host.push(Line::new("expert bank", self.bank, Basis::Calculated, source));
+                    fit.host.push(MemoryLine::new(
+                        "expert bank",
+                        self.bank,
+                        Basis::Calculated,
+                        source,
+                    ));
                 }
                 (None, true) => {}
                 (None, false) => self.to_disk(fit, without),
             }
             return self.load(fit);
         }
-        let (kept, source) = match self.request.bank {
+        let (kept, source) = match self.request.offload.bank {
             Some(Bank::Inclusive) => (self.bank, "every expert, with a slot or without"),
             Some(Bank::Exclusive) => (without, "experts without a slot"),
             None if self.bank <= self.host_budget.bytes => {
@@ -145,13 +150,13 @@ impl<'a> Fitting<'a> {
             None => (without, "experts without a slot: all of them would not fit"),
         };
         if kept <= self.host_budget.bytes {
-            fit.verdict = if all { Verdict::Resident } else { Verdict::Cached };
-            fit.host.push(Line::new("expert bank", kept, Basis::Calculated, source));
+            fit.verdict = if all { FitVerdict::Resident } else { FitVerdict::Cached };
+            fit.host.push(MemoryLine::new("expert bank", kept, Basis::Calculated, source));
         } else {
             let short = kept - self.host_budget.bytes;
             let source = "as many as host memory holds";
             let held = self.host_budget.bytes;
-            fit.host.push(Line::new("expert bank", held, Basis::Calculated, source));
+            fit.host.push(MemoryLine::new("expert bank", held, Basis::Calculated, source));
             fit.binding = Binding::HostMemory;
             fit.short_bytes = short;
             self.to_disk(fit, short);
@@ -161,8 +166,8 @@ impl<'a> Fitting<'a> {
 
     fn to_disk(&self, fit: &mut Fit, bytes: u64) {
         fit.on_disk_bytes = bytes;
-        let reads = self.request.disk && self.request.machine.disk_rate.is_some();
-        fit.verdict = if reads { Verdict::WithDisk } else { Verdict::DoesNotFit };
+        let reads = self.request.offload.disk && self.request.machine.disk_rate.is_some();
+        fit.verdict = if reads { FitVerdict::WithDisk } else { FitVerdict::DoesNotFit };
     }
 
     /// Loading needs room as well: beside what the host holds, on a unified machine beside all.
@@ -178,7 +183,7 @@ impl<'a> Fitting<'a> {
         };
         let needs = beside.saturating_add(fit.load_transient_bytes);
         if needs > limit && fit.load_transient_bytes > 0 {
-            fit.verdict = Verdict::DoesNotFit;
+            fit.verdict = FitVerdict::DoesNotFit;
             fit.binding = Binding::LoadTransient;
             fit.short_bytes = needs - limit;
         }
@@ -186,13 +191,13 @@ impl<'a> Fitting<'a> {
 }
 
 /// What an accelerator may hold.
-fn budget(request: &Request) -> Line {
+fn budget(request: &Request) -> MemoryLine {
     let machine = &request.machine;
-    if let Some(free) = request.room.free {
-        return Line::new("usable memory", free, Basis::Assumed, "--free");
+    if let Some(free) = request.reserve.free {
+        return MemoryLine::new("usable memory", free, Basis::Assumed, "`MemoryReserve::free`");
     }
-    let (share, basis, source) = match request.room.usable_share {
-        Some(share) => (share, Basis::Assumed, "--usable-share".to_owned()),
+    let (share, basis, source) = match request.reserve.usable_share {
+        Some(share) => (share, Basis::Assumed, "`MemoryReserve::usable_share`".to_owned()),
         None => {
             let share = &machine.usable_share;
             (share.value, share.basis, share.source.clone())
@@ -203,21 +208,26 @@ fn budget(request: &Request) -> Line {
     let whole = format!("{:.1}% of the memory: {source}", share * 100.0);
     if machine.unified && host_budget(request).bytes < bytes {
         let source = "the pool less what the system keeps";
-        return Line::new("usable memory", host_budget(request).bytes, basis, source);
+        return MemoryLine::new("usable memory", host_budget(request).bytes, basis, source);
     }
-    Line::new("usable memory", bytes, basis, whole)
+    MemoryLine::new("usable memory", bytes, basis, whole)
 }
 
 /// What a host may hold.
-fn host_budget(request: &Request) -> Line {
+fn host_budget(request: &Request) -> MemoryLine {
     let machine = &request.machine;
-    let (reserved, basis, source) = match request.room.host_reserved {
-        Some(given) => (given, Basis::Assumed, "--host-reserved".to_owned()),
+    let (reserved, basis, source) = match request.reserve.host_reserved {
+        Some(given) => (given, Basis::Assumed, "`MemoryReserve::host_reserved`".to_owned()),
         None => {
             let reserved = &machine.host_reserved;
             (reserved.value, reserved.basis, reserved.source.clone())
         }
     };
     let bytes = machine.host_memory.value.saturating_sub(reserved);
-    Line::new("usable host memory", bytes, basis, format!("less what the system keeps: {source}"))
+    MemoryLine::new(
+        "usable host memory",
+        bytes,
+        basis,
+        format!("less what the system keeps: {source}"),
+    )
 }

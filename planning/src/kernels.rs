@@ -37,17 +37,17 @@ impl Kernels {
         if let (None, Some(hbm)) =
             (request.pace.efficiency, profile.as_ref().and_then(|profile| profile.hbm.clone()))
         {
-            let told = Coefficient {
+            let curve = Coefficient {
                 name: "kernels".to_owned(),
                 value: format!("curve, {:.0} GB/s at most", hbm.saturated_gb_s()),
                 basis: Basis::Measured,
                 source: profile.map(|profile| profile.source).unwrap_or_default(),
             };
-            return (Self::Measured(Box::new(hbm)), vec![told]);
+            return (Self::Measured(Box::new(hbm)), vec![curve]);
         }
         let rate = &machine.memory_rate;
         let (efficiency, basis, source) = match request.pace.efficiency {
-            Some(given) => (given, Basis::Assumed, "--efficiency"),
+            Some(given) => (given, Basis::Assumed, "`Pace::efficiency`"),
             None => (EFFICIENCY, Basis::Published, "aiconfigurator's default"),
         };
         let coefficients = vec![
@@ -124,7 +124,7 @@ pub(crate) fn between(count: f64, cost: impl Fn(u32) -> u64) -> f64 {
 /// reads the keys of its index and the tokens that it chose.
 pub(crate) fn kv_read(request: &Request, context: u64) -> u64 {
     let model = &request.model;
-    let (format, tensor) = (request.kv, request.parallel.tensor);
+    let (format, tensor) = (request.storage.kv, request.parallel.tensor);
     let chosen = model.layers.iter().find_map(|layer| match &layer.mixer {
         Mixer::Latent(latent) => latent.indexer.map(|indexer| indexer.top_k),
         _ => None,
@@ -172,11 +172,11 @@ mod tests {
 
     #[test]
     fn a_measured_machine_uses_its_curve_and_others_a_rate() {
-        let (measured, told) = Kernels::of(&request("gpt-oss-20b", "h200"));
+        let (measured, coefficients) = Kernels::of(&request("gpt-oss-20b", "h200"));
         assert!(matches!(measured, Kernels::Measured(_)));
-        assert_eq!(told.len(), 1);
-        let (rate, told) = Kernels::of(&request("gpt-oss-20b", "rtx-4090"));
-        assert_eq!(told.len(), 3);
+        assert_eq!(coefficients.len(), 1);
+        let (rate, coefficients) = Kernels::of(&request("gpt-oss-20b", "rtx-4090"));
+        assert_eq!(coefficients.len(), 3);
         // 1,008 GB/s at 80%, and 3 us.
         let expected = 1e6 / (1008e9 * 0.8) * 1e12 + 3e6;
         assert!((rate.read(1e6) - expected).abs() < 1.0, "{}", rate.read(1e6));
@@ -187,10 +187,14 @@ mod tests {
     fn sparse_attention_reads_what_it_chose() {
         let sparse = request("GLM-5.2", "h200");
         let (short, long) = (kv_read(&sparse, 1024), kv_read(&sparse, 131_072));
-        let kept = sparse.model.kv(131_072, sparse.kv, 1).tokens;
-        assert_eq!(short, sparse.model.kv(1024, sparse.kv, 1).tokens, "fewer than it chooses");
+        let kept = sparse.model.kv(131_072, sparse.storage.kv, 1).tokens;
+        assert_eq!(
+            short,
+            sparse.model.kv(1024, sparse.storage.kv, 1).tokens,
+            "fewer than it chooses"
+        );
         assert!(long < kept / 10, "{long} of {kept}");
         let full = request("DeepSeek-V3", "h200");
-        assert_eq!(kv_read(&full, 4096), full.model.kv(4096, full.kv, 1).tokens);
+        assert_eq!(kv_read(&full, 4096), full.model.kv(4096, full.storage.kv, 1).tokens);
     }
 }

@@ -30,13 +30,16 @@ pub use axis::{Axis, Knob, MOST_POINTS};
 pub use coefficient::Coefficient;
 pub use error::PlanError;
 pub use fit::fit;
-pub use memory::Line;
-pub use plan::{Asked, Longest, MachineSummary, ModelSummary, PlanReport, plan};
+pub use memory::MemoryLine;
+pub use plan::{Longest, MachineSummary, ModelSummary, PlanReport, RequestSummary, plan};
 pub use preflight::{Preflight, preflight};
-pub use request::{Bank, Checkpoint, Load, Misses, Pace, Request, Room, Speculation};
+pub use request::{
+    Bank, Checkpoint, Load, MeasuredStep, MemoryReserve, MissPricing, Offload, Pace, Request,
+    Speculation, Storage,
+};
 pub use right_sized::Alternative;
-pub use routing::{Need, Routing, RoutingSummary, StepKind, Unions};
-pub use speed::{Parts, Rate, Speed};
-pub use split::{Setting, Split};
+pub use routing::{Routing, RoutingNeed, RoutingSummary, StepKind, Unions};
+pub use speed::{Rate, Speed, StepParts};
+pub use split::{MemorySplit, SplitFront};
 pub use vary::{Point, WhatIf, what_if};
-pub use verdict::{Binding, Fit, Verdict};
+pub use verdict::{Binding, Fit, FitVerdict};

@@ -13,7 +13,7 @@ use crate::weights::RankWeights;
 
 /// Bytes for one purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct MemoryLine {
     /// The purpose.
     pub name: &'static str,
     /// Bytes.
@@ -24,7 +24,7 @@ pub struct Line {
     pub source: String,
 }
 
-impl Line {
+impl MemoryLine {
     pub(crate) fn new(
         name: &'static str,
         bytes: u64,
@@ -35,7 +35,11 @@ impl Line {
     }
 }
 
-pub(crate) fn sum(lines: &[Line]) -> u64 {
+pub(crate) fn gib(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 30) as f64
+}
+
+pub(crate) fn sum(lines: &[MemoryLine]) -> u64 {
     lines.iter().map(|line| line.bytes).fold(0, u64::saturating_add)
 }
 
@@ -53,9 +57,10 @@ pub(crate) fn accelerator(
     weights: &RankWeights,
     users: u32,
     context: u64,
-) -> Vec<Line> {
+) -> Vec<MemoryLine> {
     let bytes = &weights.bytes;
-    let of_weights = |name, bytes| Line::new(name, bytes, weights.basis, weights.source.clone());
+    let of_weights =
+        |name, bytes| MemoryLine::new(name, bytes, weights.basis, weights.source.clone());
     let mut lines = vec![
         of_weights("attention and dense layers", bytes.dense),
         of_weights("shared experts", bytes.shared),
@@ -65,85 +70,95 @@ pub(crate) fn accelerator(
     lines.extend(draft(request, weights));
     lines.extend(kept(request, users, context));
     lines.extend(transient(request, weights, users));
-    let room = &request.room;
+    let room = &request.reserve;
     lines.push(match room.process {
-        Some(given) => Line::new("process", given, Basis::Assumed, "--process"),
+        Some(given) => {
+            MemoryLine::new("process", given, Basis::Assumed, "`MemoryReserve::process`")
+        }
         None => {
             let context = &request.machine.context;
-            Line::new("process", context.value, context.basis, context.source.clone())
+            MemoryLine::new("process", context.value, context.basis, context.source.clone())
         }
     });
     if request.ranks() > 1 {
         let source = "aiconfigurator's upper figure for NCCL";
-        lines.push(Line::new("communication", COMMUNICATION, Basis::Published, source));
+        lines.push(MemoryLine::new("communication", COMMUNICATION, Basis::Published, source));
     }
     if room.other > 0 {
-        lines.push(Line::new("other", room.other, Basis::Assumed, "--other"));
+        lines.push(MemoryLine::new("other", room.other, Basis::Assumed, "`MemoryReserve::other`"));
     }
-    let slack = if room.slack > 0 { "--slack" } else { "left to what is not usable of memory" };
-    lines.push(Line::new("slack", room.slack, Basis::Assumed, slack));
+    let slack = if room.slack > 0 {
+        "`MemoryReserve::slack`"
+    } else {
+        "left to what is not usable of memory"
+    };
+    lines.push(MemoryLine::new("slack", room.slack, Basis::Assumed, slack));
     lines
 }
 
-fn draft(request: &Request, weights: &RankWeights) -> Option<Line> {
+fn draft(request: &Request, weights: &RankWeights) -> Option<MemoryLine> {
     if request.speculation.drafts == 0 {
         return None;
     }
-    Some(match request.room.draft {
-        Some(given) => Line::new("draft model", given, Basis::Assumed, "--draft-model"),
+    Some(match request.reserve.draft {
+        Some(given) => {
+            MemoryLine::new("draft model", given, Basis::Assumed, "`MemoryReserve::draft`")
+        }
         None => {
             let own = weights.bytes.mtp_dense.saturating_add(weights.bytes.mtp_experts);
             let source = format!("the model's {} draft layers", request.model.mtp_layers);
-            Line::new("draft model", own, weights.basis, source)
+            MemoryLine::new("draft model", own, weights.basis, source)
         }
     })
 }
 
 /// Keys, values and states.
-fn kept(request: &Request, users: u32, context: u64) -> Vec<Line> {
+fn kept(request: &Request, users: u32, context: u64) -> Vec<MemoryLine> {
     let (model, tensor) = (&request.model, request.parallel.tensor);
-    let kv = model.kv_in(request.layout, context, users.into(), request.kv, tensor);
+    let kv = model.kv_in(request.storage.layout, context, users.into(), request.storage.kv, tensor);
     let drafts = u64::from(request.speculation.drafts);
-    let source = format!("{users} x {context} tokens in {}", request.kv.name());
-    let mut lines = vec![Line::new("keys and values", kv.tokens, Basis::Calculated, source)];
+    let source = format!("{users} x {context} tokens in {}", request.storage.kv.name());
+    let mut lines = vec![MemoryLine::new("keys and values", kv.tokens, Basis::Calculated, source)];
     if kv.state > 0 {
         let source = format!("the same for every context, {users} sequences");
-        lines.push(Line::new("recurrent state", kv.state, Basis::Calculated, source));
+        lines.push(MemoryLine::new("recurrent state", kv.state, Basis::Calculated, source));
     }
-    if drafts > 0 && request.room.draft.is_none() {
-        let of_one = model.mtp_kv(context, request.kv, tensor).total();
+    if drafts > 0 && request.reserve.draft.is_none() {
+        let of_one = model.mtp_kv(context, request.storage.kv, tensor).total();
         let bytes = of_one.saturating_mul(users.into());
-        lines.push(Line::new("keys of draft layers", bytes, Basis::Calculated, "as above"));
+        lines.push(MemoryLine::new("keys of draft layers", bytes, Basis::Calculated, "as above"));
     }
     lines
 }
 
 /// What prefill, activations and graphs take for a while; engines reserve it for good.
-fn transient(request: &Request, weights: &RankWeights, users: u32) -> Vec<Line> {
-    let room = &request.room;
+fn transient(request: &Request, weights: &RankWeights, users: u32) -> Vec<MemoryLine> {
+    let room = &request.reserve;
     let layer = weights.bytes.experts.iter().map(|l| u64::from(l.count).saturating_mul(l.slot));
     let buffers = layer.max().unwrap_or(0).saturating_mul(room.buffers.into());
     let why = match (room.buffers, room.overlap) {
         (0, false) => "none: prefill borrows slots, of which one layer's are kept",
         (0, true) => "none: prefill borrows slots, of which two layers' are kept",
-        _ => "--prefill-buffers, whole layers",
+        _ => "`MemoryReserve::buffers`, whole layers",
     };
     let activations = match room.activations {
-        Some(given) => Line::new("activations", given, Basis::Assumed, "--activations"),
+        Some(given) => {
+            MemoryLine::new("activations", given, Basis::Assumed, "`MemoryReserve::activations`")
+        }
         None => {
             let source = format!("aiconfigurator's rule for a chunk of {} tokens", room.chunk);
-            Line::new("activations", activations(request, users), Basis::Published, source)
+            MemoryLine::new("activations", activations(request, users), Basis::Published, source)
         }
     };
     let tokens = u64::from(users) * (1 + u64::from(request.speculation.drafts));
     let graphs = match room.graphs {
-        Some(given) => Line::new("graphs", given, Basis::Assumed, "--graphs"),
+        Some(given) => MemoryLine::new("graphs", given, Basis::Assumed, "`MemoryReserve::graphs`"),
         None => {
             let source = format!("SGLang's rule: 2 MiB for each batch size up to {tokens}");
-            Line::new("graphs", GRAPH.saturating_mul(tokens), Basis::Published, source)
+            MemoryLine::new("graphs", GRAPH.saturating_mul(tokens), Basis::Published, source)
         }
     };
-    vec![Line::new("prefill buffers", buffers, Basis::Calculated, why), activations, graphs]
+    vec![MemoryLine::new("prefill buffers", buffers, Basis::Calculated, why), activations, graphs]
 }
 
 /// `2 C n d c`, at least 70 MiB, and logits of a step in f32.
@@ -155,7 +170,7 @@ fn activations(request: &Request, users: u32) -> u64 {
     };
     let widths = request.model.layers.iter().map(|layer| heads_width(&layer.mixer));
     let width = widths.max().unwrap_or(0).max(request.model.hidden);
-    let hidden = 2 * per_rank * u128::from(request.room.chunk) * u128::from(width);
+    let hidden = 2 * per_rank * u128::from(request.reserve.chunk) * u128::from(width);
     let tokens = u64::from(users) * (1 + u64::from(request.speculation.drafts));
     let logits = tokens.saturating_mul(request.model.vocab).saturating_mul(4);
     u64::try_from(hidden).unwrap_or(u64::MAX).max(LEAST_ACTIVATIONS).saturating_add(logits)
@@ -174,12 +189,19 @@ fn heads_width(mixer: &Mixer) -> u64 {
     }
 }
 
-/// What loading needs of host memory for a while: bytes that must be there, and bytes that the
-/// page cache takes if it may.
-pub(crate) fn loading(request: &Request, whole_on_host: u64) -> (u64, u64) {
-    match request.load {
+/// What loading needs of host memory for a while.
+pub(crate) struct LoadingBytes {
+    /// Bytes that must be there.
+    pub needed: u64,
+    /// Bytes that the page cache takes if it may.
+    pub page_cache: u64,
+}
+
+pub(crate) fn loading(request: &Request, whole_on_host: u64) -> LoadingBytes {
+    let (needed, page_cache) = match request.offload.load {
         Load::Mapped => (0, whole_on_host),
         Load::Copied => (whole_on_host, whole_on_host),
         Load::Direct => (0, 0),
-    }
+    };
+    LoadingBytes { needed, page_cache }
 }

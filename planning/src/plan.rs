@@ -8,10 +8,11 @@ use crate::coefficient::Coefficient;
 use crate::fit::Fitting;
 use crate::pricing::Pricing;
 use crate::right_sized::{Alternative, right_sized};
-use crate::routing::{Routing, RoutingSummary, Unions};
+use crate::routing::{Routing, RoutingSummary, StepKind, Unions};
+use crate::sources::routing_coefficient;
 use crate::speed::Speed;
-use crate::split::{Split, ladder, split};
-use crate::verdict::{Fit, Verdict};
+use crate::split::{SplitFront, ladder, split};
+use crate::verdict::{Fit, FitVerdict};
 use crate::weights::{RankWeights, weights};
 use crate::{PlanError, Request};
 
@@ -27,7 +28,7 @@ pub struct PlanReport {
     /// The machine.
     pub machine: MachineSummary,
     /// What was asked.
-    pub asked: Asked,
+    pub asked: RequestSummary,
     /// How it fits.
     pub fit: Fit,
     /// The longest context with which it still fits as well as this, and at all.
@@ -37,7 +38,7 @@ pub struct PlanReport {
     /// What drafting must give to pay: tokens a step above which it is faster than none.
     pub break_even_tokens: Option<f64>,
     /// What dividing the memory otherwise gives.
-    pub split: Option<Split>,
+    pub split: Option<SplitFront>,
     /// What the routing rests on.
     pub routing: RoutingSummary,
     /// Distinct experts of a layer in one step, three ways; absent without a trace.
@@ -106,7 +107,7 @@ pub struct MachineSummary {
 
 /// What was asked, beside model and machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Asked {
+pub struct RequestSummary {
     /// Tokens that each sequence may hold.
     pub context: u64,
     /// Sequences at once.
@@ -134,6 +135,16 @@ pub struct Longest {
     pub any: u64,
 }
 
+impl PlanReport {
+    /// Every text of the plan that may name a field of the request, so that a caller may name it
+    /// as its own users do.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let coefficients = self.coefficients.iter_mut().map(|coefficient| &mut coefficient.source);
+        let texts = self.notes.iter_mut().chain(&mut self.warnings).chain(coefficients);
+        texts.chain(self.fit.texts_mut()).chain([&mut self.model.weights_source])
+    }
+}
+
 /// Plans `request` with the routing given.
 ///
 /// # Errors
@@ -145,13 +156,13 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
     let mut pricing = Pricing::new(request, &weights);
     let fit = fitting.fit(request.users, request.context, None);
     let window = 1 + request.speculation.drafts;
-    let fits = fit.verdict != Verdict::DoesNotFit;
+    let fits = fit.verdict != FitVerdict::DoesNotFit;
     if fits {
         // One pass for each kind of step, side by side.
-        let mut kinds: Vec<(u32, u32)> =
-            ladder(request.users).into_iter().map(|users| (users, window)).collect();
+        let of_users = |users| StepKind { users, tokens: window };
+        let mut kinds: Vec<StepKind> = ladder(request.users).into_iter().map(of_users).collect();
         if window > 1 {
-            kinds.push((request.users, 1));
+            kinds.push(StepKind { users: request.users, tokens: 1 });
         }
         routing.prepare(&kinds)?;
     }
@@ -161,7 +172,7 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
     };
     let split = split(request, &fitting, &pricing, routing)?;
     let unions = match request.tokens_per_step() > 1 && fits {
-        true => routing.unions((request.users, window))?,
+        true => routing.unions(request.step_kind())?,
         false => None,
     };
     let break_even_tokens = match &speed {
@@ -169,10 +180,10 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
         _ => None,
     };
     let thrashing = speed.as_ref().and_then(|speed| thrashing(request, routing, &fit, speed));
-    pricing.coefficients.push(pricing.routing_coefficient(routing));
+    pricing.coefficients.push(routing_coefficient(routing));
     let notes = notes(request, &weights);
     let right_sized = match fit.verdict {
-        Verdict::Resident => Vec::new(),
+        FitVerdict::Resident => Vec::new(),
         _ => right_sized(request),
     };
     Ok(PlanReport {
@@ -180,7 +191,7 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
         hotset: env!("CARGO_PKG_VERSION"),
         model: model_summary(request, &weights),
         machine: machine_summary(request),
-        asked: asked(request),
+        asked: request_summary(request),
         longest: longest(request, &fitting, &fit),
         warnings: warnings(request, &fit, routing).into_iter().chain(thrashing).collect(),
         fit,
@@ -242,16 +253,18 @@ fn machine_summary(request: &Request) -> MachineSummary {
     }
 }
 
-fn asked(request: &Request) -> Asked {
+fn request_summary(request: &Request) -> RequestSummary {
     let (model, tensor) = (&request.model, request.parallel.tensor);
     let context = request.context;
-    Asked {
+    RequestSummary {
         context,
         users: request.users,
         drafts: request.speculation.drafts,
-        kv: request.kv.name(),
-        kv_bytes_algorithm: model.kv(context, request.kv, tensor).total(),
-        kv_bytes: model.kv_in(request.layout, context, 1, request.kv, tensor).total(),
+        kv: request.storage.kv.name(),
+        kv_bytes_algorithm: model.kv(context, request.storage.kv, tensor).total(),
+        kv_bytes: model
+            .kv_in(request.storage.layout, context, 1, request.storage.kv, tensor)
+            .total(),
         tensor_parallel: request.parallel.tensor,
         expert_parallel: request.parallel.expert,
     }
@@ -262,7 +275,7 @@ const NO_LIMIT: u64 = 1 << 24;
 
 fn longest(request: &Request, fitting: &Fitting<'_>, fit: &Fit) -> Longest {
     let limit = request.model.max_context.unwrap_or(NO_LIMIT).max(1);
-    let search = |as_good: Verdict| {
+    let search = |as_good: FitVerdict| {
         let fits = |context| fitting.fit(request.users, context, None).verdict <= as_good;
         let (mut fitting, mut failing) = (0, limit + 1);
         while failing - fitting > 1 {
@@ -271,11 +284,7 @@ fn longest(request: &Request, fitting: &Fitting<'_>, fit: &Fit) -> Longest {
         }
         fitting
     };
-    let any = search(Verdict::WithDisk);
-    let same_verdict = if fit.verdict == Verdict::DoesNotFit { 0 } else { search(fit.verdict) };
+    let any = search(FitVerdict::WithDisk);
+    let same_verdict = if fit.verdict == FitVerdict::DoesNotFit { 0 } else { search(fit.verdict) };
     Longest { same_verdict, any }
-}
-
-pub(crate) fn gib(bytes: u64) -> f64 {
-    bytes as f64 / (1u64 << 30) as f64
 }

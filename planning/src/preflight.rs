@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::fit::fit;
 use crate::memory;
-use crate::verdict::{Fit, Verdict};
+use crate::verdict::{Fit, FitVerdict};
 use crate::weights::weights;
 use crate::{PlanError, Request};
 
@@ -29,7 +29,7 @@ pub struct Preflight {
     /// Whether every rank and host holds what it must.
     pub passes: bool,
     /// How it fits.
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
     /// The rule: which verdicts pass.
     pub rule: &'static str,
     /// Of one rank: weights that it holds while it runs.
@@ -50,6 +50,13 @@ pub struct Preflight {
     pub fit: Fit,
 }
 
+impl Preflight {
+    /// Every text of the contract that may name a field of the request.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.fit.texts_mut()
+    }
+}
+
 /// Checks `request`; with `cached`, a model that is not wholly resident passes too.
 ///
 /// # Errors
@@ -58,12 +65,12 @@ pub fn preflight(request: &Request, cached: bool) -> Result<Preflight, PlanError
     let fitted = fit(request)?;
     let weights = weights(request)?.bytes;
     let passes = match fitted.verdict {
-        Verdict::Resident => true,
-        Verdict::Cached => cached,
-        Verdict::WithDisk | Verdict::DoesNotFit => false,
+        FitVerdict::Resident => true,
+        FitVerdict::Cached => cached,
+        FitVerdict::WithDisk | FitVerdict::DoesNotFit => false,
     };
     // Held against what all experts need, unless a cache is enough.
-    let steady = match cached && fitted.verdict == Verdict::Cached {
+    let steady = match cached && fitted.verdict == FitVerdict::Cached {
         true => fitted.used_bytes(),
         false => fitted.needed_for_all_bytes,
     };

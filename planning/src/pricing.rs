@@ -2,16 +2,16 @@
 
 use crate::coefficient::Coefficient;
 use crate::kernels::{Kernels, always_read, between, kv_read};
-use crate::routing::{Need, Routing};
-use crate::sources::link_basis;
-use crate::speed::{Parts, Rate, Speed, expected_tokens};
+use crate::routing::{Routing, RoutingNeed, StepKind};
+use crate::sources::{engine_coefficients, host_share, link_coefficient};
+use crate::speed::{Rate, Speed, StepParts, expected_tokens};
 use crate::verdict::Fit;
 use crate::weights::RankWeights;
 use crate::{PlanError, Request};
 
 /// A request's prices: made once, asked for many numbers of users, tokens and slots.
 pub(crate) struct Pricing<'a> {
-    pub(crate) request: &'a Request,
+    request: &'a Request,
     weights: &'a RankWeights,
     kernels: Kernels,
     /// The same at their fastest.
@@ -19,8 +19,8 @@ pub(crate) struct Pricing<'a> {
     /// Bytes of an expert, and how many layers have such.
     sizes: Vec<(u64, u32)>,
     /// Share of the misses that are fetched; host cores serve the rest at this pace.
-    pub(crate) fetch_share: f64,
-    pub(crate) host_ps_per_byte: f64,
+    fetch_share: f64,
+    host_ps_per_byte: f64,
     pub(crate) coefficients: Vec<Coefficient>,
 }
 
@@ -48,26 +48,23 @@ impl<'a> Pricing<'a> {
             }
         }
         let largest = sizes.iter().map(|size| size.0).max().unwrap_or(0);
-        let link = request.link();
-        coefficients.push(Coefficient::new(
-            format!("link {}", link.name),
-            format!("{:.1} GiB/s for an expert", link.rate_gib_s(largest.max(1))),
-            link_basis(&link.source),
-            link.source.clone(),
-        ));
-        let mut pricing = Self {
+        coefficients.push(link_coefficient(request, largest));
+        let (mut fetch_share, mut host_ps_per_byte) = (1.0, 0.0);
+        if let Some(host) = host_share(request, largest) {
+            (fetch_share, host_ps_per_byte) = (host.fetch_share, host.host_ps_per_byte);
+            coefficients.push(host.coefficient);
+        }
+        coefficients.extend(engine_coefficients(request));
+        Self {
             request,
             weights,
             fastest: kernels.fastest(request),
             kernels,
             sizes,
-            fetch_share: 1.0,
-            host_ps_per_byte: 0.0,
+            fetch_share,
+            host_ps_per_byte,
             coefficients,
-        };
-        pricing.host(largest);
-        pricing.tell();
-        pricing
+        }
     }
 
     /// How fast `users` sequences of `context` tokens are with what `fit` found.
@@ -82,9 +79,10 @@ impl<'a> Pricing<'a> {
         let tokens_run = u64::from(users) * (1 + u64::from(drafts));
         let tokens_given =
             f64::from(users) * expected_tokens(drafts, &self.request.speculation.accept);
-        let of_model = routing.need((users, 1 + drafts), fit.share())?;
+        let of_model = routing.need(StepKind { users, tokens: 1 + drafts }, fit.share())?;
         let spread = f64::from(self.request.parallel.expert.max(1));
-        let need = Need { distinct: of_model.distinct / spread, misses: of_model.misses / spread };
+        let need =
+            RoutingNeed { distinct: of_model.distinct / spread, misses: of_model.misses / spread };
         let moves = self.moves(need.misses, fit);
         let compute = |kernels| self.compute(kernels, need.distinct, users, context, tokens_run);
         let mut parts = compute(&self.kernels);
@@ -95,7 +93,7 @@ impl<'a> Pricing<'a> {
         let alone = moves.alone_ps + moves.host_ps + moves.disk_ps;
         let longest = moves.queued_ps.max(moves.host_ps).max(moves.disk_ps) / 1e9;
         let times = match self.request.pace.measured {
-            Some((first, more)) => [first + more * (tokens_run - 1) as f64; 3],
+            Some(step) => [step.first_ms + step.further_ms * (tokens_run - 1) as f64; 3],
             None => [kernels + alone / 1e9, kernels + moves.beside_ps / 1e9, least.max(longest)],
         };
         let rate = |step_ms: f64| Rate {
@@ -123,7 +121,7 @@ impl<'a> Pricing<'a> {
         users: u32,
         context: u64,
         tokens: u64,
-    ) -> Parts {
+    ) -> StepParts {
         let request = self.request;
         let (dense, head) = always_read(&request.model, &self.weights.bytes);
         let kept = kv_read(request, context) as f64 * f64::from(users);
@@ -136,21 +134,21 @@ impl<'a> Pricing<'a> {
             .sum();
         let drafts = f64::from(request.speculation.drafts);
         let draft_ps = if drafts > 0.0 { drafts * self.draft(kernels, head) } else { 0.0 };
-        Parts {
+        StepParts {
             dense_ms: dense_ps / 1e9,
             experts_ms: experts_ps / 1e9,
             head_ms: kernels.read(head as f64) / 1e9,
             draft_ms: draft_ps / 1e9,
             exchange_ms: self.exchange(tokens) / 1e9,
             fixed_ms: request.pace.fixed_ms,
-            ..Parts::default()
+            ..StepParts::default()
         }
     }
 
     /// One drafted token: a draft layer with its experts and the head, or a whole draft model.
     fn draft(&self, kernels: &Kernels, head: u64) -> f64 {
         let bytes = &self.weights.bytes;
-        match self.request.room.draft {
+        match self.request.reserve.draft {
             Some(model) => kernels.read(model as f64),
             None => {
                 let layers = u64::from(self.request.model.mtp_layers.max(1));
@@ -180,7 +178,7 @@ impl<'a> Pricing<'a> {
             return moves;
         }
         let link = self.request.link();
-        let unified_disk = self.request.machine.unified && self.request.bank.is_none();
+        let unified_disk = self.request.machine.unified && self.request.offload.bank.is_none();
         // On a unified machine without a bank what is not resident is on disk, and read to where
         // it is used.
         let fetched = if unified_disk { 0.0 } else { misses * self.fetch_share };

@@ -7,6 +7,8 @@ use hotset_cost_models::model::{EngineLayout, KvFormat, Parallel};
 use hotset_cost_models::{Hardware, Link, Model, SlotLayout, WeightFormat};
 use serde::Serialize;
 
+use crate::routing::StepKind;
+
 /// A request for a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -18,6 +20,25 @@ pub struct Request {
     pub link: Option<Link>,
     /// How the model is spread over accelerators.
     pub parallel: Parallel,
+    /// How weights, keys and values are stored.
+    pub storage: Storage,
+    /// Tokens that each sequence may hold.
+    pub context: u64,
+    /// Sequences that run at once.
+    pub users: u32,
+    /// Speculative decoding.
+    pub speculation: Speculation,
+    /// Room for what is neither weight nor cache.
+    pub reserve: MemoryReserve,
+    /// Where experts without a slot are, and how they get to where they are used.
+    pub offload: Offload,
+    /// What a step takes beside what is calculated.
+    pub pace: Pace,
+}
+
+/// How weights, keys and values are stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Storage {
     /// Format of the experts; `None`: as published or as a header says.
     pub format: Option<WeightFormat>,
     /// Format of everything else; `None`: as published, else bf16.
@@ -26,18 +47,15 @@ pub struct Request {
     pub slot: SlotLayout,
     /// Bytes of the checkpoint in place of the formulas'.
     pub checkpoint: Option<Checkpoint>,
-    /// Tokens that each sequence may hold.
-    pub context: u64,
-    /// Sequences that run at once.
-    pub users: u32,
     /// Format of keys and values.
     pub kv: KvFormat,
     /// Whose pages keep them.
     pub layout: EngineLayout,
-    /// Speculative decoding.
-    pub speculation: Speculation,
-    /// Room for what is neither weight nor cache.
-    pub room: Room,
+}
+
+/// Where experts without a slot are, and how they get to where they are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offload {
     /// What stays in host memory; `None`: nothing where all experts are resident or memory is
     /// unified, else everything if it fits, and if not what has no slot.
     pub bank: Option<Bank>,
@@ -46,9 +64,7 @@ pub struct Request {
     /// Experts that host memory does not hold may stay on disk.
     pub disk: bool,
     /// What becomes of misses.
-    pub misses: Misses,
-    /// What a step takes beside what is calculated.
-    pub pace: Pace,
+    pub misses: MissPricing,
 }
 
 /// A checkpoint's bytes as its publisher gives them; shared out over ranks evenly.
@@ -71,7 +87,7 @@ pub struct Speculation {
 
 /// Room for what is neither weight nor cache, on each accelerator unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Room {
+pub struct MemoryReserve {
     /// Share of memory to plan with; `None`: the machine's.
     pub usable_share: Option<f64>,
     /// Bytes that are free, in place of a share of all.
@@ -98,7 +114,7 @@ pub struct Room {
     pub host_reserved: Option<u64>,
 }
 
-impl Default for Room {
+impl Default for MemoryReserve {
     fn default() -> Self {
         Self {
             usable_share: None,
@@ -143,7 +159,7 @@ pub enum Load {
 /// What becomes of misses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Misses {
+pub enum MissPricing {
     /// All are fetched.
     #[default]
     Fetch,
@@ -154,13 +170,21 @@ pub enum Misses {
 /// What a step takes beside what is calculated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
-    /// Measured milliseconds of a step of one token and of each further one, in place of the
-    /// calculation.
-    pub measured: Option<(f64, f64)>,
+    /// A measured step in place of the calculation.
+    pub measured: Option<MeasuredStep>,
     /// Milliseconds that every step takes on top of the calculation.
     pub fixed_ms: f64,
     /// Share of its memory's rate that an accelerator reaches.
     pub efficiency: Option<f64>,
+}
+
+/// What somebody measured of whole steps, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MeasuredStep {
+    /// A step of one token.
+    pub first_ms: f64,
+    /// What each further token of a step adds.
+    pub further_ms: f64,
 }
 
 impl Request {
@@ -172,20 +196,24 @@ impl Request {
             machine,
             link: None,
             parallel: Parallel::NONE,
-            format: None,
-            rest_format: None,
-            slot: SlotLayout::CHECKPOINT,
-            checkpoint: None,
+            storage: Storage {
+                format: None,
+                rest_format: None,
+                slot: SlotLayout::CHECKPOINT,
+                checkpoint: None,
+                kv: KvFormat::Bf16,
+                layout: EngineLayout::Algorithm,
+            },
             context: 8192,
             users: 1,
-            kv: KvFormat::Bf16,
-            layout: EngineLayout::Algorithm,
             speculation: Speculation::default(),
-            room: Room::default(),
-            bank: None,
-            load: Load::default(),
-            disk: true,
-            misses: Misses::default(),
+            reserve: MemoryReserve::default(),
+            offload: Offload {
+                bank: None,
+                load: Load::default(),
+                disk: true,
+                misses: MissPricing::default(),
+            },
             pace: Pace { measured: None, fixed_ms: 0.0, efficiency: None },
         }
     }
@@ -212,6 +240,11 @@ impl Request {
     #[must_use]
     pub fn tokens_per_step(&self) -> u64 {
         u64::from(self.users) * (1 + u64::from(self.speculation.drafts))
+    }
+
+    /// The kind of step that decoding runs.
+    pub(crate) fn step_kind(&self) -> StepKind {
+        StepKind { users: self.users, tokens: 1 + self.speculation.drafts }
     }
 
     /// Picoseconds a MiB of experts on host cores, where somebody measured it.

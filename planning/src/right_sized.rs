@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::Request;
 use crate::fit::fit;
-use crate::verdict::Verdict;
+use crate::verdict::FitVerdict;
 
 /// A model that fits whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,11 +58,12 @@ fn resident(request: &Request, model: &Model) -> Option<Alternative> {
         let mut other = request.clone();
         other.context = request.context.min(model.max_context.unwrap_or(u64::MAX));
         other.model = model.clone();
-        other.format = Some(formats.experts);
-        (other.rest_format, other.checkpoint, other.bank) = (None, None, None);
+        other.storage.format = Some(formats.experts);
+        (other.storage.rest_format, other.storage.checkpoint, other.offload.bank) =
+            (None, None, None);
         other.speculation = crate::request::Speculation::default();
         let fitted = fit(&other).ok()?;
-        (fitted.verdict == Verdict::Resident).then(|| Alternative {
+        (fitted.verdict == FitVerdict::Resident).then(|| Alternative {
             name: model.name.clone(),
             format: formats.experts.name().to_owned(),
             parameters: model.parameters().total(),

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::routing::Need;
+use crate::routing::RoutingNeed;
 
 /// How fast a setting is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,11 +16,11 @@ pub struct Speed {
     /// Tokens that it gives, of all users.
     pub tokens_given: f64,
     /// Distinct experts of a layer, and those that miss, on one accelerator.
-    pub need: Need,
+    pub need: RoutingNeed,
     /// MiB that a step copies to one accelerator.
     pub moved_mib: f64,
     /// Where a step's time goes, each part alone.
-    pub parts: Parts,
+    pub parts: StepParts,
     /// Nothing overlaps: the slowest.
     pub no_overlap: Rate,
     /// Copies of a layer in one burst that its kernel waits for, host cores beside them.
@@ -42,7 +42,7 @@ pub struct Rate {
 
 /// Where a step's time goes, each part alone, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Parts {
+pub struct StepParts {
     /// Weights outside the routed experts, keys and values.
     pub dense_ms: f64,
     /// Routed experts, read from the accelerator's memory.
@@ -63,7 +63,7 @@ pub struct Parts {
     pub disk_ms: f64,
 }
 
-impl Parts {
+impl StepParts {
     /// What the accelerator itself takes.
     pub(crate) fn kernels(&self) -> f64 {
         self.dense_ms

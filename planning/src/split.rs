@@ -11,12 +11,12 @@ use crate::fit::Fitting;
 use crate::pricing::Pricing;
 use crate::routing::Routing;
 use crate::speed::Speed;
-use crate::verdict::{Fit, Verdict};
+use crate::verdict::{Fit, FitVerdict};
 use crate::{PlanError, Request};
 
 /// One way to divide the memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Setting {
+pub struct MemorySplit {
     /// Sequences that run at once.
     pub users: u32,
     /// Tokens that each may hold.
@@ -28,7 +28,7 @@ pub struct Setting {
     /// Share of the experts with a slot, 0 to 1.
     pub slots_share: f64,
     /// How it fits.
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
     /// Tokens a second of all users, with nothing overlapped.
     pub no_overlap: f64,
     /// The same on the timeline.
@@ -39,12 +39,12 @@ pub struct Setting {
 
 /// What dividing the memory otherwise gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Split {
+pub struct SplitFront {
     /// The most tokens a second, on the timeline.
-    pub best: Setting,
+    pub best: MemorySplit,
     /// Settings that no other beats in tokens a second, tokens kept and users together; the
     /// fastest first.
-    pub front: Vec<Setting>,
+    pub front: Vec<MemorySplit>,
     /// Settings that were tried.
     pub tried: usize,
 }
@@ -67,12 +67,12 @@ pub(crate) fn split(
     fitting: &Fitting<'_>,
     pricing: &Pricing<'_>,
     routing: &Routing<'_>,
-) -> Result<Option<Split>, PlanError> {
+) -> Result<Option<SplitFront>, PlanError> {
     let mut all = Vec::new();
     for users in ladder(request.users) {
         for context in contexts(request) {
             let fit = fitting.fit(users, context, None);
-            if fit.verdict == Verdict::DoesNotFit {
+            if fit.verdict == FitVerdict::DoesNotFit {
                 break;
             }
             let speed = pricing.speed(routing, &fit, users, context)?;
@@ -80,11 +80,11 @@ pub(crate) fn split(
         }
     }
     let tried = all.len();
-    let faster = |a: &&Setting, b: &&Setting| {
+    let faster = |a: &&MemorySplit, b: &&MemorySplit| {
         a.timeline.total_cmp(&b.timeline).then(a.kv_tokens.cmp(&b.kv_tokens))
     };
     let Some(best) = all.iter().max_by(faster).cloned() else { return Ok(None) };
-    Ok(Some(Split { best, front: front(&all), tried }))
+    Ok(Some(SplitFront { best, front: front(&all), tried }))
 }
 
 /// The context asked for, then half as much again and twice it in turn, up to the model's own.
@@ -107,8 +107,8 @@ fn contexts(request: &Request) -> Vec<u64> {
     all
 }
 
-pub(crate) fn setting(users: u32, context: u64, fit: &Fit, speed: &Speed) -> Setting {
-    Setting {
+pub(crate) fn setting(users: u32, context: u64, fit: &Fit, speed: &Speed) -> MemorySplit {
+    MemorySplit {
         users,
         context,
         kv_tokens: u64::from(users) * context,
@@ -122,12 +122,12 @@ pub(crate) fn setting(users: u32, context: u64, fit: &Fit, speed: &Speed) -> Set
 }
 
 /// Those that no other is at least as good as in all three, and better in one.
-fn front(all: &[Setting]) -> Vec<Setting> {
-    let as_good = |a: &Setting, b: &Setting| {
+fn front(all: &[MemorySplit]) -> Vec<MemorySplit> {
+    let as_good = |a: &MemorySplit, b: &MemorySplit| {
         a.timeline >= b.timeline && a.kv_tokens >= b.kv_tokens && a.users >= b.users
     };
-    let better = |a: &Setting, b: &Setting| as_good(a, b) && !as_good(b, a);
-    let mut front: Vec<Setting> =
+    let better = |a: &MemorySplit, b: &MemorySplit| as_good(a, b) && !as_good(b, a);
+    let mut front: Vec<MemorySplit> =
         all.iter().filter(|one| !all.iter().any(|other| better(other, one))).cloned().collect();
     front.sort_by(|a, b| b.timeline.total_cmp(&a.timeline).then(b.kv_tokens.cmp(&a.kv_tokens)));
     front.dedup();
@@ -138,14 +138,14 @@ fn front(all: &[Setting]) -> Vec<Setting> {
 mod tests {
     use super::*;
 
-    fn point(users: u32, kv_tokens: u64, timeline: f64) -> Setting {
-        Setting {
+    fn point(users: u32, kv_tokens: u64, timeline: f64) -> MemorySplit {
+        MemorySplit {
             users,
             context: kv_tokens / u64::from(users),
             kv_tokens,
             slots: 0,
             slots_share: 0.0,
-            verdict: Verdict::Cached,
+            verdict: FitVerdict::Cached,
             no_overlap: timeline,
             timeline,
             perfect: timeline,

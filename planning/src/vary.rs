@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use crate::axis::{Axis, Knob, applied, check};
 use crate::fit::Fitting;
-use crate::plan::gib;
+use crate::memory::gib;
 use crate::pricing::Pricing;
 use crate::routing::{Routing, RoutingSummary, StepKind};
 use crate::speed::Speed;
-use crate::verdict::Verdict;
+use crate::verdict::FitVerdict;
 use crate::weights::weights;
 use crate::{PlanError, Request};
 
@@ -24,7 +24,7 @@ pub struct Point {
     /// The values of the axes, in order.
     pub values: Vec<String>,
     /// How it fits; absent where the setting cannot be.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<FitVerdict>,
     /// What binds.
     pub binding: Option<&'static str>,
     /// GiB short of the next better verdict.
@@ -70,6 +70,14 @@ pub struct WhatIf {
     pub warnings: Vec<String>,
 }
 
+impl WhatIf {
+    /// Every text of the result that may name a field of the request.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let reasons = self.points.iter_mut().filter_map(|point| point.reason.as_mut());
+        self.notes.iter_mut().chain(&mut self.warnings).chain(reasons)
+    }
+}
+
 /// Plans `request` at every combination of the axes' values. `routing_of` gives the routing of a
 /// model: of the request's own for all points, but where the model is varied.
 ///
@@ -104,7 +112,7 @@ pub fn what_if<'a>(
     // All kinds of steps first, side by side; then points are cheap.
     for (model, routing) in &models {
         let of_model = requests.iter().filter(|(_, request)| request.model == **model);
-        let mut kinds: Vec<StepKind> = of_model.map(|(_, request)| kind(request)).collect();
+        let mut kinds: Vec<StepKind> = of_model.map(|(_, request)| request.step_kind()).collect();
         kinds.sort_unstable();
         kinds.dedup();
         kinds.retain(|kind| routing.supports(*kind).is_ok());
@@ -118,10 +126,10 @@ pub fn what_if<'a>(
         .collect();
     let first = models.first().map(|of| of.1.summary()).unwrap_or(RoutingSummary::Uniform);
     let mut warnings = Vec::new();
-    let all_resident = points.iter().all(|point| point.verdict == Some(Verdict::Resident));
+    let all_resident = points.iter().all(|point| point.verdict == Some(FitVerdict::Resident));
     if matches!(first, RoutingSummary::Uniform) && !all_resident {
         warnings.push(
-            "no trace: misses are those of uniform routing, more than any model's; give --trace"
+            "no trace: misses are those of uniform routing, more than any model's; give `Routing::of_trace`"
                 .to_owned(),
         );
     }
@@ -147,10 +155,6 @@ pub fn what_if<'a>(
     })
 }
 
-fn kind(request: &Request) -> StepKind {
-    (request.users, 1 + request.speculation.drafts)
-}
-
 fn point(values: Vec<String>, request: &Request, routing: &Routing<'_>) -> Point {
     let mut point = Point {
         values,
@@ -170,12 +174,12 @@ fn point(values: Vec<String>, request: &Request, routing: &Routing<'_>) -> Point
         point.binding = Some(fit.binding.name());
         point.short_gib = Some(gib(fit.short_bytes));
         (point.slots, point.slots_share) = (fit.slots, fit.share());
-        if fit.verdict == Verdict::DoesNotFit {
+        if fit.verdict == FitVerdict::DoesNotFit {
             let short = gib(fit.short_bytes);
             point.reason = Some(format!("{short:.2} GiB short of {}", fit.binding.name()));
             return Ok(());
         }
-        routing.supports(kind(request))?;
+        routing.supports(request.step_kind())?;
         let pricing = Pricing::new(request, &weights);
         point.speed = Some(pricing.speed(routing, &fit, request.users, request.context)?);
         Ok(())

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::memory::{self, Line};
+use crate::memory::{self, MemoryLine};
 
 /// How a model fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum FitVerdict {
     /// Every expert has a slot.
     Resident,
     /// Some experts have one, host memory holds them all.
@@ -18,7 +18,7 @@ pub enum Verdict {
     DoesNotFit,
 }
 
-impl Verdict {
+impl FitVerdict {
     /// For people.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -71,15 +71,15 @@ impl Binding {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fit {
     /// Resident, cached, with disk, or not.
-    pub verdict: Verdict,
+    pub verdict: FitVerdict,
     /// What binds.
     pub binding: Binding,
     /// Bytes that are short of the next better verdict.
     pub short_bytes: u64,
     /// What an accelerator may hold.
-    pub budget: Line,
+    pub budget: MemoryLine,
     /// What it holds beside slots.
-    pub accelerator: Vec<Line>,
+    pub accelerator: Vec<MemoryLine>,
     /// Slots.
     pub slots: u64,
     /// Experts that the accelerator is home to: the most slots that make sense.
@@ -93,9 +93,9 @@ pub struct Fit {
     /// Bytes of the budget that nothing takes.
     pub left_bytes: u64,
     /// What a host may hold.
-    pub host_budget: Line,
+    pub host_budget: MemoryLine,
     /// What it holds while the engine runs; on a unified machine beside the accelerator's lines.
-    pub host: Vec<Line>,
+    pub host: Vec<MemoryLine>,
     /// What loading needs there for a while.
     pub load_transient_bytes: u64,
     /// What the page cache takes if it may.
@@ -112,6 +112,13 @@ impl Fit {
     #[must_use]
     pub fn share(&self) -> f64 {
         if self.experts == 0 { 0.0 } else { self.slots as f64 / self.experts as f64 }
+    }
+
+    /// Where each line's bytes come from.
+    pub(crate) fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let lines = self.accelerator.iter_mut().chain(&mut self.host);
+        let lines = lines.chain([&mut self.budget, &mut self.host_budget]);
+        lines.map(|line| &mut line.source)
     }
 
     /// Bytes of one accelerator in use.

@@ -19,22 +19,23 @@ pub(crate) struct RankWeights {
 pub(crate) fn weights(request: &Request) -> Result<RankWeights, PlanError> {
     let (model, parallel) = (&request.model, request.parallel);
     let formats = formats(request)?;
-    if let Some(checkpoint) = request.checkpoint {
-        let whole = model.weights_or_native(formats.as_ref(), request.slot, Parallel::NONE)?;
+    if let Some(checkpoint) = request.storage.checkpoint {
+        let whole =
+            model.weights_or_native(formats.as_ref(), request.storage.slot, Parallel::NONE)?;
         return Ok(RankWeights {
             bytes: divided(scaled(whole, checkpoint), request),
             basis: Basis::Published,
             source: format!(
-                "--weights, in the formulas' proportions, divided evenly over {} accelerators",
+                "`Storage::checkpoint`, in the formulas' proportions, divided evenly over {} accelerators",
                 request.ranks()
             ),
         });
     }
-    let bytes = model.weights_or_native(formats.as_ref(), request.slot, parallel)?;
+    let bytes = model.weights_or_native(formats.as_ref(), request.storage.slot, parallel)?;
     let (basis, source) = match (&formats, &model.stored) {
         (None, Some(stored)) => (Basis::Measured, stored.source.clone()),
         (None, None) => (Basis::Calculated, format!("formulas, {}", published(model))),
-        (Some(formats), _) => (Basis::Calculated, format!("formulas, {}", told(formats))),
+        (Some(formats), _) => (Basis::Calculated, format!("formulas, {}", in_words(formats))),
     };
     Ok(RankWeights { bytes, basis, source })
 }
@@ -47,9 +48,9 @@ fn formats(request: &Request) -> Result<Option<Formats>, PlanError> {
         WeightFormat::Gguf(_) => RestFormat::Everything(format),
         _ => RestFormat::Matrices(format),
     };
-    let rest = request.rest_format.map(rest_of);
-    let of = |experts, rest| Formats { slot: request.slot, ..Formats::new(experts, rest) };
-    Ok(match (request.format, rest) {
+    let rest = request.storage.rest_format.map(rest_of);
+    let of = |experts, rest| Formats { slot: request.storage.slot, ..Formats::new(experts, rest) };
+    Ok(match (request.storage.format, rest) {
         (None, None) => None,
         (None, Some(rest)) => Some(of(request.model.native_formats()?.experts, rest)),
         (Some(format), rest) => {
@@ -60,7 +61,7 @@ fn formats(request: &Request) -> Result<Option<Formats>, PlanError> {
     })
 }
 
-fn told(formats: &Formats) -> String {
+fn in_words(formats: &Formats) -> String {
     match formats.rest {
         RestFormat::Matrices(rest) => format!("experts {}, matrices {rest}", formats.experts),
         RestFormat::Everything(rest) => format!("experts {}, all else {rest}", formats.experts),
@@ -68,7 +69,7 @@ fn told(formats: &Formats) -> String {
 }
 
 fn published(model: &Model) -> String {
-    let formats = model.native.map(|(experts, rest)| told(&Formats::new(experts, rest)));
+    let formats = model.native.map(|(experts, rest)| in_words(&Formats::new(experts, rest)));
     format!("as published: {}", formats.unwrap_or_default())
 }
 
@@ -136,8 +137,8 @@ mod tests {
     #[test]
     fn a_checkpoint_keeps_its_sums_and_is_divided() {
         let mut request = request("Kimi-K3");
-        request.format = Some(WeightFormat::Mxfp4);
-        request.checkpoint = Some(Checkpoint { total: 1 << 38, experts: None });
+        request.storage.format = Some(WeightFormat::Mxfp4);
+        request.storage.checkpoint = Some(Checkpoint { total: 1 << 38, experts: None });
         let whole = weights(&request).unwrap().bytes;
         // Rounding up adds at most a byte a part and an expert.
         let over = whole.total() - (1 << 38);
@@ -145,7 +146,8 @@ mod tests {
         request.parallel = Parallel { tensor: 4, expert: 1 };
         let quarter = weights(&request).unwrap().bytes.total();
         assert!(quarter >= whole.total() / 4 && quarter < whole.total() / 4 + 100_000);
-        request.checkpoint = Some(Checkpoint { total: 1000 << 20, experts: Some(900 << 20) });
+        request.storage.checkpoint =
+            Some(Checkpoint { total: 1000 << 20, experts: Some(900 << 20) });
         request.parallel = Parallel::NONE;
         let split = weights(&request).unwrap().bytes;
         assert!((split.routed() as f64 / f64::from(900 << 20) - 1.0).abs() < 1e-3);
@@ -158,14 +160,14 @@ mod tests {
         let native = weights(&request).unwrap();
         assert_eq!(native.bytes.total(), 13_761_264_768);
         assert!(native.source.contains("as published: experts mxfp4"), "{}", native.source);
-        request.format = Some(WeightFormat::Bf16);
+        request.storage.format = Some(WeightFormat::Bf16);
         let wide = weights(&request).unwrap();
         assert_eq!(wide.bytes.always(), native.bytes.always(), "the rest stays as published");
         assert!(wide.bytes.routed() > 3 * native.bytes.routed());
         let mut unpublished = self::request("Kimi-K3");
         let error = weights(&unpublished).unwrap_err().to_string();
         assert!(error.contains("give a format"), "{error}");
-        unpublished.rest_format = Some(WeightFormat::Bf16);
+        unpublished.storage.rest_format = Some(WeightFormat::Bf16);
         assert!(weights(&unpublished).is_err(), "of the experts nothing is known still");
     }
 }

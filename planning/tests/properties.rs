@@ -4,7 +4,7 @@
 use crate::shared::{gib, request};
 use hotset_cost_models::model::{KvFormat, builtin_models};
 use hotset_cost_models::{Model, WeightFormat, builtin_hardware};
-use hotset_planning::{Bank, PlanError, Request, Routing, Verdict, fit, plan};
+use hotset_planning::{Bank, FitVerdict, MeasuredStep, PlanError, Request, Routing, fit, plan};
 use hotset_traces::bundled;
 use proptest::prelude::*;
 
@@ -17,9 +17,10 @@ fn any_request() -> impl Strategy<Value = Request> {
         .prop_map(move |(model, machine, format, users, context, bank)| {
             let model = Model::builtin(&models[model].name).unwrap();
             let mut request = Request::new(model, machines[machine].clone());
-            request.format = Some(formats[format]);
+            request.storage.format = Some(formats[format]);
             (request.users, request.context) = (users, context);
-            request.bank = [None, Some(Bank::Inclusive), Some(Bank::Exclusive)][bank as usize]
+            request.offload.bank = [None, Some(Bank::Inclusive), Some(Bank::Exclusive)]
+                [bank as usize]
                 .filter(|bank| *bank == Bank::Inclusive || !request.machine.unified);
             request
         })
@@ -65,7 +66,7 @@ proptest! {
     #[test]
     fn lines_and_slots_fill_the_budget_and_never_more(request in any_request()) {
         let fitted = fit(&request).unwrap();
-        if fitted.verdict != Verdict::DoesNotFit {
+        if fitted.verdict != FitVerdict::DoesNotFit {
             let in_pool = if request.machine.unified { fitted.host_used_bytes() } else { 0 };
             let all = fitted.used_bytes() + in_pool + fitted.left_bytes;
             prop_assert_eq!(all, fitted.budget.bytes);
@@ -96,7 +97,7 @@ fn more_memory_never_slows_down() {
     let routing = Routing::of_trace(&request.model, &trace, false).unwrap();
     let mut before = 0.0;
     for tenths in 30..160 {
-        request.room.free = Some(gib(f64::from(tenths) / 10.0));
+        request.reserve.free = Some(gib(f64::from(tenths) / 10.0));
         let Some(speed) = plan(&request, &routing).unwrap().speed else { continue };
         assert!(speed.timeline.tokens_per_s >= before, "{tenths}");
         before = speed.timeline.tokens_per_s;
@@ -108,7 +109,7 @@ fn more_memory_never_slows_down() {
 fn recurrent_layers_keep_no_keys() {
     for model in ["Qwen3-Next-80B-A3B", "Kimi-Linear-48B-A3B", "Nemotron-3-Nano-30B-A3B"] {
         let mut request = request(model, "8xh200");
-        request.format = Some(WeightFormat::Bf16);
+        request.storage.format = Some(WeightFormat::Bf16);
         let line = |context: u64, name: &str| {
             let mut request = request.clone();
             request.context = context;
@@ -137,9 +138,9 @@ fn slots_of_settings_by_hand() {
     ] {
         let mut request = request(model, "rtx-4090");
         request.machine.memory.value = gib(memory);
-        (request.format, request.rest_format) = (Some(format), Some(rest));
-        (request.users, request.context, request.kv) = (users, context, kv);
-        let room = &mut request.room;
+        (request.storage.format, request.storage.rest_format) = (Some(format), Some(rest));
+        (request.users, request.context, request.storage.kv) = (users, context, kv);
+        let room = &mut request.reserve;
         room.usable_share = Some(0.9);
         room.other = gib(reserve);
         (room.activations, room.graphs, room.process) = (Some(0), Some(0), Some(0));
@@ -151,33 +152,33 @@ fn slots_of_settings_by_hand() {
 #[test]
 fn floor_cap_and_refusal() {
     let mut request = request("Qwen3-30B-A3B", "rtx-4090");
-    request.format = Some(WeightFormat::Nvfp4);
-    request.room.free = Some(gib(20.0));
+    request.storage.format = Some(WeightFormat::Nvfp4);
+    request.reserve.free = Some(gib(20.0));
     let fitted = fit(&request).unwrap();
     let fixed = fitted.used_bytes() - fitted.slots_bytes;
     let floor = fixed + 128 * fitted.slot_bytes;
     let with = |free: u64, overlap: bool| {
         let mut request = request.clone();
-        (request.room.free, request.room.overlap) = (Some(free), overlap);
+        (request.reserve.free, request.reserve.overlap) = (Some(free), overlap);
         fit(&request).unwrap()
     };
     assert_eq!(with(floor, false).slots, 128, "one layer's experts");
     let below = with(floor - 1, false);
-    assert_eq!((below.verdict, below.short_bytes), (Verdict::DoesNotFit, 1));
-    assert_eq!(with(floor, true).verdict, Verdict::DoesNotFit);
+    assert_eq!((below.verdict, below.short_bytes), (FitVerdict::DoesNotFit, 1));
+    assert_eq!(with(floor, true).verdict, FitVerdict::DoesNotFit);
     assert_eq!(with(floor, true).short_bytes, 128 * fitted.slot_bytes, "two layers'");
     let cap = fixed + 6144 * fitted.slot_bytes;
     let one_short = with(cap - 1, false);
     assert_eq!((one_short.slots, one_short.short_bytes), (6143, 1));
     let all = with(gib(23.9), false);
-    assert_eq!((all.slots, all.verdict), (6144, Verdict::Resident));
+    assert_eq!((all.slots, all.verdict), (6144, FitVerdict::Resident));
 }
 
 #[test]
 fn contradictions_are_refused() {
     let base = || {
         let mut request = request("Qwen3.5-35B-A3B", "rtx-4090");
-        request.format = Some(WeightFormat::Nvfp4);
+        request.storage.format = Some(WeightFormat::Nvfp4);
         request
     };
     let refused = |change: &dyn Fn(&mut Request), parts: &[&str]| {
@@ -190,20 +191,20 @@ fn contradictions_are_refused() {
         }
     };
     refused(
-        &|r| (r.room.usable_share, r.room.free) = (Some(0.5), Some(gib(1.0))),
-        &["--usable-share and --free contradict"],
+        &|r| (r.reserve.usable_share, r.reserve.free) = (Some(0.5), Some(gib(1.0))),
+        &["`MemoryReserve::usable_share` and `MemoryReserve::free` contradict"],
     );
-    refused(&|r| r.room.free = Some(gib(99.0)), &["more than"]);
+    refused(&|r| r.reserve.free = Some(gib(99.0)), &["more than"]);
     refused(
         &|r| {
             r.machine = r.machine.with_accelerators(8);
             (r.parallel.tensor, r.parallel.expert) = (4, 8);
         },
-        &["--tp and --ep contradict"],
+        &["`Parallel::tensor` and `Parallel::expert` contradict"],
     );
     refused(&|r| r.parallel.tensor = 2, &["needs 2 accelerators", "2xrtx-4090"]);
-    refused(&|r| (r.room.buffers, r.room.overlap) = (2, true), &["--prefill-buffers"]);
-    refused(&|r| r.speculation.drafts = 2, &["--speculate needs --accept"]);
+    refused(&|r| (r.reserve.buffers, r.reserve.overlap) = (2, true), &["`MemoryReserve::buffers`"]);
+    refused(&|r| r.speculation.drafts = 2, &["`Speculation::drafts` needs `Speculation::accept`"]);
     refused(
         &|r| {
             r.speculation.drafts = 2;
@@ -217,23 +218,26 @@ fn contradictions_are_refused() {
             r.speculation.drafts = 1;
             r.speculation.accept = vec![0.5];
         },
-        &["no draft layers", "--draft-model"],
+        &["no draft layers", "`MemoryReserve::draft`"],
     );
     refused(
-        &|r| (r.pace.measured, r.pace.fixed_ms) = (Some((1.0, 1.0)), 2.0),
-        &["--measured-step and --fixed-ms"],
+        &|r| {
+            (r.pace.measured, r.pace.fixed_ms) =
+                (Some(MeasuredStep { first_ms: 1.0, further_ms: 1.0 }), 2.0)
+        },
+        &["`Pace::measured` and `Pace::fixed_ms`"],
     );
-    refused(&|r| r.misses = hotset_planning::Misses::Balanced, &["host_kernel_rate"]);
+    refused(&|r| r.offload.misses = hotset_planning::MissPricing::Balanced, &["host_kernel_rate"]);
     refused(
         &|r| {
             r.machine = hotset_cost_models::find_hardware("dgx-spark").unwrap();
-            r.bank = Some(Bank::Exclusive);
+            r.offload.bank = Some(Bank::Exclusive);
         },
-        &["--bank exclusive"],
+        &["`Offload::bank` exclusive"],
     );
-    refused(&|r| r.context = 0, &["--context is 0"]);
-    refused(&|r| r.context = u64::MAX, &["--context"]);
-    refused(&|r| r.users = 0, &["--users is 0"]);
+    refused(&|r| r.context = 0, &["`Request::context` is 0"]);
+    refused(&|r| r.context = u64::MAX, &["`Request::context`"]);
+    refused(&|r| r.users = 0, &["`Request::users` is 0"]);
     refused(&|r| r.parallel.expert = 0, &["at least 1"]);
     let error = fit(&request("Kimi-K3", "8xh200")).unwrap_err().to_string();
     assert!(error.contains("give a format"), "{error}");

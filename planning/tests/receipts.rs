@@ -8,7 +8,7 @@ use crate::shared::{gib, in_gib, near, published, request};
 use hotset_cost_models::model::{KvFormat, Parallel};
 use hotset_cost_models::{WeightFormat, find_hardware, find_link};
 use hotset_planning::{
-    Bank, Binding, Checkpoint, Load, Request, Routing, Verdict, fit, plan, preflight,
+    Bank, Binding, Checkpoint, FitVerdict, Load, Request, Routing, fit, plan, preflight,
 };
 
 #[test]
@@ -39,8 +39,8 @@ fn spark_link() {
 /// Kimi K2 with so many GiB of weights on a ZGX Fury: the rest is for keys and values.
 fn kimi_k2(outside_gib: f64) -> Request {
     let mut request = request("Kimi-K2", "zgx-fury");
-    request.format = Some(WeightFormat::Nvfp4);
-    request.room.other = gib(outside_gib);
+    request.storage.format = Some(WeightFormat::Nvfp4);
+    request.reserve.other = gib(outside_gib);
     request
 }
 
@@ -67,7 +67,7 @@ fn h3_residency_keys_and_values() {
     let whole = fit(&kimi_k2(0.0)).unwrap();
     assert_eq!(whole.experts, 60 * 384);
     near(in_gib(whole.experts * whole.slot_bytes), 549.4, 0.04);
-    assert_eq!(whole.verdict, Verdict::Cached);
+    assert_eq!(whole.verdict, FitVerdict::Cached);
     let footprints = [row(0, 0, 168.9), row(1, 0, 87.2), row(2, 0, 44.5)];
     near(footprints[0] / footprints[2], 3.8, 0.005);
     // What lies outside the engine's allocator is given for two rows. The article does not say what
@@ -91,20 +91,20 @@ fn unified_double_allocation() {
     let doubled = |share: f64| {
         let mut request = request("Qwen3.5-35B-A3B", "dgx-spark");
         let weights = (pool as f64 * share / 2.0) as u64;
-        request.format = Some(WeightFormat::Nvfp4);
-        request.checkpoint =
+        request.storage.format = Some(WeightFormat::Nvfp4);
+        request.storage.checkpoint =
             Some(Checkpoint { total: weights, experts: Some(weights / 1000 * 999) });
-        request.bank = Some(Bank::Inclusive);
-        request.room.usable_share = Some(1.0);
-        request.room.host_reserved = Some(0);
+        request.offload.bank = Some(Bank::Inclusive);
+        request.reserve.usable_share = Some(1.0);
+        request.reserve.host_reserved = Some(0);
         (request, weights)
     };
     let at =
         |n: usize, share| published("unified-double-allocation", &format!("verdicts.{n}.0"), share);
     for (share, verdict) in [
-        (at(0, 0.2), Verdict::Resident),
-        (at(1, 0.94), Verdict::Resident),
-        (at(2, 1.0), Verdict::Cached),
+        (at(0, 0.2), FitVerdict::Resident),
+        (at(1, 0.94), FitVerdict::Resident),
+        (at(2, 1.0), FitVerdict::Cached),
     ] {
         let (request, weights) = doubled(share);
         let fitted = fit(&request).unwrap();
@@ -124,12 +124,12 @@ fn unified_double_allocation() {
     assert!(report.warnings.iter().any(|w| w.contains("17% slower")), "{:?}", report.warnings);
     assert!(report.warnings.iter().any(|w| w.contains("experts twice")), "{:?}", report.warnings);
     let (mut once, _) = doubled(1.0);
-    once.bank = None;
-    assert_eq!(fit(&once).unwrap().verdict, Verdict::Resident);
+    once.offload.bank = None;
+    assert_eq!(fit(&once).unwrap().verdict, FitVerdict::Resident);
     // With the share of the pool that the machine reports as free, 94% is too much.
     let (mut careful, _) = doubled(0.94);
-    (careful.room.usable_share, careful.room.host_reserved) = (None, None);
-    assert_eq!(fit(&careful).unwrap().verdict, Verdict::Cached);
+    (careful.reserve.usable_share, careful.reserve.host_reserved) = (None, None);
+    assert_eq!(fit(&careful).unwrap().verdict, FitVerdict::Cached);
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn spark_refusals() {
     let weights = published("spark-refusals", "deepseek_v4_flash_gib", 155.4);
     let on = |machine: &str| {
         let mut request = request("DeepSeek-V4-Flash", machine);
-        request.checkpoint = Some(Checkpoint { total: gib(weights), experts: None });
-        request.kv = KvFormat::Fp8;
+        request.storage.checkpoint = Some(Checkpoint { total: gib(weights), experts: None });
+        request.storage.kv = KvFormat::Fp8;
         request
     };
     let spark = fit(&on("dgx-spark")).unwrap();
@@ -146,10 +146,10 @@ fn spark_refusals() {
     assert_eq!(spark.binding, Binding::UnifiedMemory);
     assert!(in_gib(spark.short_bytes) > weights - 121.7);
     let mut no_disk = on("dgx-spark");
-    no_disk.disk = false;
-    assert_eq!(fit(&no_disk).unwrap().verdict, Verdict::DoesNotFit);
+    no_disk.offload.disk = false;
+    assert_eq!(fit(&no_disk).unwrap().verdict, FitVerdict::DoesNotFit);
     let a100 = fit(&on("a100-40gb")).unwrap();
-    assert_eq!(a100.verdict, Verdict::Cached, "the host's 250 GB hold the experts");
+    assert_eq!(a100.verdict, FitVerdict::Cached, "the host's 250 GB hold the experts");
     // The dense models that were short by 170 to 254 MiB have no experts: nothing here plans them.
 }
 
@@ -158,16 +158,19 @@ fn page_cache() {
     // 57 GB of weights and 27 GB of engine: 84 GB of 121.7 GiB.
     let mut request = request("Qwen3-30B-A3B", "dgx-spark");
     let weights = 57_000_000_000;
-    request.checkpoint = Some(Checkpoint { total: weights, experts: None });
-    request.room.usable_share = Some(1.0);
-    request.room.other = 27_000_000_000;
-    for room in [&mut request.room.activations, &mut request.room.graphs, &mut request.room.process]
-    {
+    request.storage.checkpoint = Some(Checkpoint { total: weights, experts: None });
+    request.reserve.usable_share = Some(1.0);
+    request.reserve.other = 27_000_000_000;
+    for room in [
+        &mut request.reserve.activations,
+        &mut request.reserve.graphs,
+        &mut request.reserve.process,
+    ] {
         *room = Some(0);
     }
     request.context = 1;
     let fitted = fit(&request).unwrap();
-    assert_eq!(fitted.verdict, Verdict::Resident);
+    assert_eq!(fitted.verdict, FitVerdict::Resident);
     near(fitted.used_bytes() as f64, 84e9, 1e-4);
     // The page cache took 82 GB of the rest and the engine was killed: it may take all that is
     // read, and the plan warns.
@@ -176,11 +179,11 @@ fn page_cache() {
     let report = plan(&request, &Routing::uniform(&request.model)).unwrap();
     assert!(report.warnings.iter().any(|w| w.contains("page cache")), "{:?}", report.warnings);
     // A load that copies host to device needs the weights twice: 114 GB and the engine.
-    request.load = Load::Copied;
+    request.offload.load = Load::Copied;
     let twice = fit(&request).unwrap();
     near((twice.load_transient_bytes + weights) as f64, 114e9, 1e-4);
-    assert_eq!((twice.verdict, twice.binding), (Verdict::DoesNotFit, Binding::LoadTransient));
-    request.load = Load::Direct;
+    assert_eq!((twice.verdict, twice.binding), (FitVerdict::DoesNotFit, Binding::LoadTransient));
+    request.offload.load = Load::Direct;
     let report = plan(&request, &Routing::uniform(&request.model)).unwrap();
     assert!(report.warnings.iter().all(|w| !w.contains("page cache")), "{:?}", report.warnings);
 }
@@ -188,8 +191,8 @@ fn page_cache() {
 /// The article's own checkpoint of Kimi-K3.
 fn kimi_k3(machine: &str, tensor: u32) -> Request {
     let mut request = request("Kimi-K3", machine);
-    request.format = Some(WeightFormat::Mxfp4);
-    request.checkpoint = Some(Checkpoint { total: gib(307.49), experts: None });
+    request.storage.format = Some(WeightFormat::Mxfp4);
+    request.storage.checkpoint = Some(Checkpoint { total: gib(307.49), experts: None });
     request.parallel = Parallel { tensor, expert: 1 };
     request
 }
@@ -199,7 +202,7 @@ fn kimi_k3_preflight() {
     let at = |path: &str, value| published("kimi-k3-preflight", path, value);
     let free = gib(at("preflight_free_gib", 90.0));
     let mut four = kimi_k3("4xdgx-spark", 4);
-    four.room.free = Some(free);
+    four.reserve.free = Some(free);
     let contract = preflight(&four, false).unwrap();
     assert!(contract.passes);
     assert_eq!((contract.ranks, contract.ranks_per_host), (4, 1));
@@ -210,7 +213,7 @@ fn kimi_k3_preflight() {
     assert!(steady > 76.87 && steady < 90.0, "{steady}");
     near(steady, at("tp4_steady_gib", 78.5), 0.04);
     let mut three = kimi_k3("3xdgx-spark", 3);
-    three.room.free = Some(free);
+    three.reserve.free = Some(free);
     let short = preflight(&three, false).unwrap();
     assert!(!short.passes);
     assert!(short.rank_margin_bytes < -(gib(12.0) as i64), "{}", short.rank_margin_bytes);
@@ -222,9 +225,9 @@ fn h5_a_gib_held_off() {
     let at = |path: &str, value| published("h5-format-cost", path, value);
     let per_gib = |format| {
         let mut request = request("Qwen3.5-35B-A3B", "rtx-pro-6000");
-        request.format = Some(format);
+        request.storage.format = Some(format);
         request.link = Some(find_link("zgx-pcie").unwrap());
-        request.room.free = Some(gib(12.0));
+        request.reserve.free = Some(gib(12.0));
         let report = plan(&request, &Routing::uniform(&request.model)).unwrap();
         let fitted = &report.fit;
         let off = in_gib((fitted.experts - fitted.slots) * report.model.expert_bytes);
@@ -245,13 +248,13 @@ fn h5_a_gib_held_off() {
 fn right_sized() {
     // 21.4 GB in NVFP4, the whole 262,144 tokens of context, on one Spark.
     let mut small = request("Qwen3.5-35B-A3B", "dgx-spark");
-    small.format = Some(WeightFormat::Nvfp4);
+    small.storage.format = Some(WeightFormat::Nvfp4);
     // Its experts by the formulas; the rest is what remains of the published size.
     let experts = 40 * 256 * 1_769_496;
-    small.checkpoint = Some(Checkpoint { total: 21_400_000_000, experts: Some(experts) });
+    small.storage.checkpoint = Some(Checkpoint { total: 21_400_000_000, experts: Some(experts) });
     small.context = 262_144;
     let report = plan(&small, &Routing::uniform(&small.model)).unwrap();
-    assert_eq!(report.fit.verdict, Verdict::Resident);
+    assert_eq!(report.fit.verdict, FitVerdict::Resident);
     // Measured at 74.8 tokens/s with a short context; the plan's is what memory allows.
     small.context = 1024;
     let report = plan(&small, &Routing::uniform(&small.model)).unwrap();
@@ -261,7 +264,7 @@ fn right_sized() {
     let mut big = request("DeepSeek-V4-Flash", "dgx-spark");
     big.context = 262_144;
     let report = plan(&big, &Routing::uniform(&big.model)).unwrap();
-    assert_ne!(report.fit.verdict, Verdict::Resident);
+    assert_ne!(report.fit.verdict, FitVerdict::Resident);
     assert!(!report.right_sized.is_empty());
     let listed = report.right_sized.iter().map(|one| one.used_bytes).max().unwrap();
     assert!(listed <= report.fit.budget.bytes);

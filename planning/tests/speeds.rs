@@ -6,7 +6,9 @@
 use crate::shared::{gib, in_gib, near, published, request};
 use hotset_cost_models::WeightFormat;
 use hotset_cost_models::model::{KvFormat, Parallel};
-use hotset_planning::{Checkpoint, Misses, Request, Routing, Speed, plan};
+use hotset_planning::{
+    Checkpoint, MeasuredStep, MissPricing, Request, Routing, Speed, StepKind, plan,
+};
 use hotset_traces::testing::shared as shared_data;
 use hotset_traces::{Format, ImportOptions, bundled, import};
 
@@ -17,8 +19,8 @@ fn uniform(request: &Request) -> Speed {
 /// The article's own checkpoint of Kimi-K3 on three H200.
 fn kimi_k3() -> Request {
     let mut request = request("Kimi-K3", "3xh200");
-    request.format = Some(WeightFormat::Mxfp4);
-    request.checkpoint = Some(Checkpoint { total: gib(307.49), experts: None });
+    request.storage.format = Some(WeightFormat::Mxfp4);
+    request.storage.checkpoint = Some(Checkpoint { total: gib(307.49), experts: None });
     request.parallel = Parallel { tensor: 3, expert: 1 };
     request
 }
@@ -28,10 +30,10 @@ fn kimi_k3_speculation() {
     let at = |path: &str, value| published("kimi-k3-speculation", path, value);
     let drafted = |drafts: u32, accept: Vec<f64>| {
         let mut request = kimi_k3();
-        request.pace.measured = Some((28.67, 5.95));
+        request.pace.measured = Some(MeasuredStep { first_ms: 28.67, further_ms: 5.95 });
         request.speculation.drafts = drafts;
         request.speculation.accept = accept;
-        request.room.draft = Some(gib(2.0));
+        request.reserve.draft = Some(gib(2.0));
         plan(&request, &Routing::uniform(&request.model)).unwrap()
     };
     let plain = drafted(0, Vec::new()).speed.unwrap();
@@ -56,8 +58,8 @@ fn kimi_k3_speculation() {
 fn spark_speculation() {
     // Depth 1 emits 1.7 times the tokens in 1.49 times the time.
     let mut request = request("Qwen3.5-35B-A3B", "dgx-spark");
-    request.format = Some(WeightFormat::Nvfp4);
-    request.pace.measured = Some((10.0, 4.9));
+    request.storage.format = Some(WeightFormat::Nvfp4);
+    request.pace.measured = Some(MeasuredStep { first_ms: 10.0, further_ms: 4.9 });
     request.speculation.drafts = 1;
     request.speculation.accept = vec![0.82, 0.66];
     let report = plan(&request, &Routing::uniform(&request.model)).unwrap();
@@ -123,12 +125,12 @@ fn concurrency_union() {
     let trace = import(Format::Npy, experts, &ImportOptions::default()).unwrap();
     let model = request("gpt-oss-20b", "a100-40gb").model;
     let routing = Routing::of_trace(&model, &trace, false).unwrap();
-    let distinct = |users| routing.need((users, 1), 1.0).unwrap().distinct;
+    let distinct = |users| routing.need(StepKind { users, tokens: 1 }, 1.0).unwrap().distinct;
     assert_eq!(distinct(1), published("concurrency-union", "at_1", 4.0));
     let eight = distinct(8);
     assert!(eight > published("concurrency-union", "at_8", 13.9), "{eight}");
     // Skew without order says nearly what was replayed.
-    let unions = routing.unions((8, 1)).unwrap().unwrap();
+    let unions = routing.unions(StepKind { users: 8, tokens: 1 }).unwrap().unwrap();
     near(unions.uniform, 32.0 * (1.0 - 0.875f64.powi(8)), 1e-9);
     assert!(eight < unions.uniform - 2.0, "{eight}");
     near(unions.windows, unions.replayed, 0.06);
@@ -138,16 +140,16 @@ fn concurrency_union() {
 fn freetoken_glm() {
     let at = |path: &str, value| published("freetoken-glm", path, value);
     let mut request = request("GLM-5.2", "rtx-pro-6000");
-    request.format = Some(WeightFormat::Nvfp4);
-    request.checkpoint =
+    request.storage.format = Some(WeightFormat::Nvfp4);
+    request.storage.checkpoint =
         Some(Checkpoint { total: 433_000_000_000, experts: Some(419_000_000_000) });
-    request.kv = KvFormat::Fp8;
+    request.storage.kv = KvFormat::Fp8;
     request.context = 32_768;
-    request.misses = Misses::Balanced;
+    request.offload.misses = MissPricing::Balanced;
     let trace = bundled().unwrap();
     let routing = Routing::of_trace(&request.model, &trace, true).unwrap();
     let report = plan(&request, &routing).unwrap();
-    assert_eq!(report.fit.verdict, hotset_planning::Verdict::Cached);
+    assert_eq!(report.fit.verdict, hotset_planning::FitVerdict::Cached);
     // 88.5 GB of the card used; the budget is 0.9 of it.
     let used = report.fit.used_bytes() as f64;
     assert!((88.5e9..=1.05 * 88.5e9).contains(&used), "{used}");
@@ -171,7 +173,7 @@ fn h3_residency_speed() {
     let trace = bundled().unwrap();
     let with = |weights_gib: f64, fixed_ms: f64| {
         let mut request = request("Kimi-K2", "zgx-fury");
-        request.format = Some(WeightFormat::Nvfp4);
+        request.storage.format = Some(WeightFormat::Nvfp4);
         request.pace.fixed_ms = fixed_ms;
         // So much memory that the weights get just this.
         let plain = hotset_planning::fit(&request).unwrap();
@@ -184,7 +186,7 @@ fn h3_residency_speed() {
             })
             .map(|line| line.bytes)
             .sum();
-        request.room.free = Some(beside + gib(weights_gib));
+        request.reserve.free = Some(beside + gib(weights_gib));
         let routing = Routing::of_trace(&request.model, &trace, true).unwrap();
         let report = plan(&request, &routing).unwrap();
         assert!(in_gib(report.fit.left_bytes) < 0.1);

@@ -1,8 +1,8 @@
 //! Plans laid out: memory line by line, speeds as a range, the split, and what it all rests on.
 
 use hotset_planning::{
-    Alternative, Coefficient, Fit, Line, PlanReport, Preflight, RoutingSummary, Setting, Speed,
-    Split, Unions, Verdict,
+    Alternative, Coefficient, Fit, FitVerdict, MemoryLine, MemorySplit, PlanReport, Preflight,
+    RoutingSummary, Speed, SplitFront, Unions,
 };
 
 use crate::experiment::wrap;
@@ -117,10 +117,10 @@ fn users(users: u32) -> String {
 
 fn bound(fit: &Fit) -> Option<String> {
     let better = match fit.verdict {
-        Verdict::Resident => return None,
-        Verdict::Cached => "all experts resident",
-        Verdict::WithDisk => "doing without a disk",
-        Verdict::DoesNotFit => "fitting at all",
+        FitVerdict::Resident => return None,
+        FitVerdict::Cached => "all experts resident",
+        FitVerdict::WithDisk => "doing without a disk",
+        FitVerdict::DoesNotFit => "fitting at all",
     };
     let bytes = fit.short_bytes;
     Some(format!("bound by {}: {:.2} GiB short of {better}", fit.binding.name(), gib(bytes)))
@@ -129,8 +129,8 @@ fn bound(fit: &Fit) -> Option<String> {
 fn longest(report: &PlanReport) -> String {
     let longest = report.longest;
     match report.fit.verdict {
-        Verdict::DoesNotFit if longest.any == 0 => "no context fits".to_owned(),
-        Verdict::DoesNotFit => {
+        FitVerdict::DoesNotFit if longest.any == 0 => "no context fits".to_owned(),
+        FitVerdict::DoesNotFit => {
             format!("the longest context that fits: {} tokens", thousands(longest.any))
         }
         verdict => format!(
@@ -142,7 +142,7 @@ fn longest(report: &PlanReport) -> String {
     }
 }
 
-fn lines_of(title: String, lines: &[Line]) -> Sheet {
+fn lines_of(title: String, lines: &[MemoryLine]) -> Sheet {
     let columns = vec![
         Column::left("", "line"),
         Column::right("GiB", "gib"),
@@ -164,7 +164,7 @@ fn lines_of(title: String, lines: &[Line]) -> Sheet {
     sheet
 }
 
-fn row(line: &Line) -> Vec<Cell> {
+fn row(line: &MemoryLine) -> Vec<Cell> {
     vec![
         line.name.into(),
         Cell::Number(gib(line.bytes), 3),
@@ -301,7 +301,7 @@ fn unions(unions: &Unions) -> Sheet {
     sheet
 }
 
-fn split(split: &Split) -> Sheet {
+fn split(split: &SplitFront) -> Sheet {
     let columns = vec![
         Column::right("users", "users"),
         Column::right("tokens\nkept", "kv_tokens"),
@@ -328,13 +328,13 @@ fn split(split: &Split) -> Sheet {
 }
 
 /// At most [`SHOWN`] settings, first and last among them.
-fn thinned(front: &[Setting]) -> impl Iterator<Item = &Setting> {
+fn thinned(front: &[MemorySplit]) -> impl Iterator<Item = &MemorySplit> {
     let last = front.len().saturating_sub(1);
     let shown = front.len().min(SHOWN);
     (0..shown).map(move |n| &front[if shown > 1 { n * last / (shown - 1) } else { 0 }])
 }
 
-fn of_setting(setting: &Setting) -> Vec<Cell> {
+fn of_setting(setting: &MemorySplit) -> Vec<Cell> {
     vec![
         Cell::Count(setting.users.into()),
         Cell::Count(setting.kv_tokens),

@@ -203,7 +203,7 @@ fn flat(report: &WhatIf) -> Sheet {
 
 #[cfg(test)]
 mod tests {
-    use hotset_planning::{Need, Parts, Rate};
+    use hotset_planning::{Rate, RoutingNeed, StepParts};
 
     use super::*;
 
@@ -213,9 +213,9 @@ mod tests {
         let speed = Speed {
             tokens_run: 1,
             tokens_given: 1.0,
-            need: Need { distinct: 1.0, misses: 0.0 },
+            need: RoutingNeed { distinct: 1.0, misses: 0.0 },
             moved_mib: 0.0,
-            parts: Parts::default(),
+            parts: StepParts::default(),
             no_overlap: rate(2.0),
             timeline: rate(4.0),
             perfect: rate(7.0),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use hotset::cost_models::WeightFormat;
-use hotset::planning::{Bank, Load, Misses};
+use hotset::planning::{Bank, Load, MeasuredStep, MissPricing};
 
 use crate::output::OutputArgs;
 use crate::parse;
@@ -206,7 +206,7 @@ pub struct PaceArgs {
     /// Measured milliseconds of a step of one token, and of each further one, in place of the
     /// calculation: 28.67:5.95
     #[arg(long, value_name = "MS:MS", value_parser = parse::measured_step)]
-    pub measured_step: Option<(f64, f64)>,
+    pub measured_step: Option<MeasuredStep>,
     /// Share of its memory's rate that the accelerator reaches [default: measured, else 80%]
     #[arg(long, value_name = "SHARE", value_parser = parse::share)]
     pub efficiency: Option<f64>,
@@ -286,7 +286,7 @@ pub enum PlanMissName {
     Balanced,
 }
 
-impl From<PlanMissName> for Misses {
+impl From<PlanMissName> for MissPricing {
     fn from(name: PlanMissName) -> Self {
         match name {
             PlanMissName::Fetch => Self::Fetch,

@@ -2,11 +2,14 @@
 
 use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
 use hotset::cost_models::{Model, SlotLayout};
-use hotset::planning::{Axis, Knob, PlanError, Request, Room, Routing, Speculation};
+use hotset::planning::{
+    Axis, Knob, MemoryReserve, Offload, PlanError, Request, Routing, Speculation, Storage,
+};
 
 use super::request::with_threads;
 use crate::cli::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
 use crate::fault::{Fault, Verdict};
+use crate::flags::with_flags;
 use crate::{commands, output, parse};
 
 /// vLLM's defaults: tokens a block, tokens that a step may add.
@@ -32,10 +35,14 @@ pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
     };
     let output = if axes.is_empty() {
         let work = || hotset::planning::plan(&request, &routing(&request.model)?);
-        hotset::reports::plan(&with_threads(args.threads, work)??)?
+        let mut report = with_threads(args.threads, work)??;
+        name_flags(report.texts_mut());
+        hotset::reports::plan(&report)?
     } else {
         let work = || hotset::planning::what_if(&request, &axes, routing);
-        hotset::reports::what_if(&with_threads(args.threads, work)??)?
+        let mut report = with_threads(args.threads, work)??;
+        name_flags(report.texts_mut());
+        hotset::reports::what_if(&report)?
     };
     output::give(&output, &args.output)?;
     Ok(Verdict::Passed)
@@ -44,9 +51,15 @@ pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
 /// Checks the contract of every rank: the exit code says whether it is kept.
 pub fn preflight(args: &PreflightArgs) -> Result<Verdict, Fault> {
     refuse_idle(&args.setting, args.setting.pace.speculate > 0)?;
-    let report = hotset::planning::preflight(&request(&args.setting)?, args.cached)?;
+    let mut report = hotset::planning::preflight(&request(&args.setting)?, args.cached)?;
+    name_flags(report.texts_mut());
     output::give(&hotset::reports::preflight(&report)?, &args.output)?;
     Ok(if report.passes { Verdict::Passed } else { Verdict::Failed })
+}
+
+/// Names flags where a result's texts name fields of the request.
+fn name_flags<'a>(texts: impl Iterator<Item = &'a mut String>) {
+    texts.for_each(|text| *text = with_flags(text));
 }
 
 /// Refuses flags of speculation where nothing is drafted: they would do nothing.
@@ -75,27 +88,30 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let mut request = Request::new(model, machine);
     request.link = spread.link.as_deref().map(parse::link).transpose()?;
     request.parallel = Parallel { tensor, expert: spread.ep };
-    (request.format, request.rest_format) = (formats.expert_format, formats.rest_format);
-    request.slot = SlotLayout::multiplier(formats.slot_multiplier);
-    request.checkpoint = formats.weights;
-    (request.context, request.users) = (args.context, args.users);
-    request.kv = match formats.kv_format {
-        KvName::Bf16 => KvFormat::Bf16,
-        KvName::Fp8 => KvFormat::Fp8,
-        KvName::Q8_0 => KvFormat::Q8_0,
-        KvName::Q4_0 => KvFormat::Q4_0,
-    };
-    request.layout = match formats.engine {
-        EngineName::Algorithm => EngineLayout::Algorithm,
-        EngineName::Vllm => EngineLayout::Vllm {
-            block: VLLM_BLOCK,
-            in_flight: VLLM_IN_FLIGHT,
-            state_slots: 1 + u64::from(drafts),
+    request.storage = Storage {
+        format: formats.expert_format,
+        rest_format: formats.rest_format,
+        slot: SlotLayout::multiplier(formats.slot_multiplier),
+        checkpoint: formats.weights,
+        kv: match formats.kv_format {
+            KvName::Bf16 => KvFormat::Bf16,
+            KvName::Fp8 => KvFormat::Fp8,
+            KvName::Q8_0 => KvFormat::Q8_0,
+            KvName::Q4_0 => KvFormat::Q4_0,
         },
-        EngineName::LlamaCpp => EngineLayout::LlamaCpp { micro_batch: MICRO_BATCH },
+        layout: match formats.engine {
+            EngineName::Algorithm => EngineLayout::Algorithm,
+            EngineName::Vllm => EngineLayout::Vllm {
+                block: VLLM_BLOCK,
+                in_flight: VLLM_IN_FLIGHT,
+                state_slots: 1 + u64::from(drafts),
+            },
+            EngineName::LlamaCpp => EngineLayout::LlamaCpp { micro_batch: MICRO_BATCH },
+        },
     };
+    (request.context, request.users) = (args.context, args.users);
     request.speculation = Speculation { drafts, accept: pace.accept.clone() };
-    request.room = Room {
+    request.reserve = MemoryReserve {
         usable_share: room.usable_share,
         free: room.free,
         chunk: room.chunk,
@@ -109,10 +125,12 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
         slack: room.slack,
         host_reserved: room.host_reserved,
     };
-    request.bank = spread.bank.map(Into::into);
-    request.load = spread.load.into();
-    request.disk = !spread.no_disk;
-    request.misses = spread.miss.into();
+    request.offload = Offload {
+        bank: spread.bank.map(Into::into),
+        load: spread.load.into(),
+        disk: !spread.no_disk,
+        misses: spread.miss.into(),
+    };
     request.pace.measured = pace.measured_step;
     request.pace.fixed_ms = pace.fixed_ms;
     request.pace.efficiency = pace.efficiency;

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use hotset_cost_models::Model;
 use hotset_traces::{Histogram, LayerShape, Shape};
 
-use super::unions::power;
-use super::{Need, StepKind, lock};
+use super::chance::power;
+use super::need::{RoutingNeed, StepKind};
 use crate::PlanError;
 
 /// Chances of experts, and what steps need of them.
@@ -53,7 +53,7 @@ impl Counted {
     }
 
     /// What a step of so many windows needs of a layer when `share` of all experts have a slot.
-    pub(super) fn need(&self, windows: u64, share: f64) -> Need {
+    pub(super) fn need(&self, windows: u64, share: f64) -> RoutingNeed {
         let mut known = lock(&self.sums);
         let sums = known.entry(windows).or_insert_with(|| {
             let mut sum = 0.0;
@@ -66,13 +66,22 @@ impl Counted {
         });
         let all = self.chances.len();
         let without = ((1.0 - share).clamp(0.0, 1.0) * all as f64).round() as usize;
-        Need { distinct: sums[all] / self.layers, misses: sums[without.min(all)] / self.layers }
+        RoutingNeed {
+            distinct: sums[all] / self.layers,
+            misses: sums[without.min(all)] / self.layers,
+        }
     }
 
     /// The same for a kind of step: tokens choose on their own, a window is one token.
-    pub(super) fn need_of_tokens(&self, (users, tokens): StepKind, share: f64) -> Need {
-        self.need(u64::from(users) * u64::from(tokens), share)
+    pub(super) fn need_of_tokens(&self, kind: StepKind, share: f64) -> RoutingNeed {
+        self.need(kind.tokens_in_all(), share)
     }
+}
+
+/// The map behind a mutex.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // A panic elsewhere leaves whole entries: the map is sound.
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// `k / uses of the layer` for each use of an expert.
@@ -86,7 +95,7 @@ fn chances(
     let (number, top_k) = (layer.number, f64::from(layer.top_k));
     if total <= 0.0 {
         let why = format!("'{}' has no uses in layer {number}", histogram.name);
-        return Err(PlanError::setting("--histogram", why));
+        return Err(PlanError::setting("`Routing::of_histogram`", why));
     }
     // A token uses an expert once at most. Rounding aside: one expert of top-1 is a chance of 1.
     if most as f64 * top_k > total * 1.000_001 {
@@ -95,7 +104,7 @@ fn chances(
              no expert can have more than one use in {}; are the counts of another model?",
             histogram.name, layer.top_k, layer.top_k
         );
-        return Err(PlanError::setting("--histogram", why));
+        return Err(PlanError::setting("`Routing::of_histogram`", why));
     }
     Ok(counts.iter().map(|&count| (count as f64 * top_k / total).min(1.0)).collect())
 }

@@ -6,7 +6,7 @@ use hotset_policies::Slots;
 use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Steps, Window, drive};
 use hotset_traces::{IdColumn, Phase, Trace};
 
-use super::StepKind;
+use super::need::StepKind;
 use super::stack::GroupStack;
 use crate::PlanError;
 
@@ -36,8 +36,8 @@ pub(super) fn decode_rows(trace: &Trace, rows: Range<usize>) -> Range<usize> {
 
 /// Steps of exactly `users` sequences with `tokens` decode tokens each; a sequence that ends makes
 /// room for the next, and when none is left the steps end.
-pub(super) fn arranged(trace: &Trace, (users, tokens): StepKind) -> Result<Steps, PlanError> {
-    let (users, tokens) = (users as usize, tokens as usize);
+pub(super) fn arranged(trace: &Trace, kind: StepKind) -> Result<Steps, PlanError> {
+    let (users, tokens) = (kind.users as usize, kind.tokens as usize);
     let mut waiting = trace
         .sequences()
         .iter()
@@ -76,11 +76,19 @@ pub(super) fn arranged(trace: &Trace, (users, tokens): StepKind) -> Result<Steps
 /// Share of the tokens that warm the cache up and are not counted.
 const WARMUP: usize = 4;
 
-/// Distinct experts, the fewest slots, and misses from there on, over the counted steps.
-type Counted = (f64, u32, Vec<f64>);
+/// LRU's misses at every number of slots, over the counted steps.
+#[derive(Debug)]
+pub(super) struct LruMisses {
+    /// Distinct experts that all counted steps needed together.
+    pub(super) accesses: f64,
+    /// Fewest slots that are told of.
+    pub(super) from: u32,
+    /// Misses with `from` slots, `from + 1` and so on.
+    pub(super) misses: Vec<f64>,
+}
 
 /// By `hotset_sim`'s curve: equal to a replay at every capacity.
-fn exact(trace: &Trace, steps: &Steps, cold: u64) -> Counted {
+fn exact(trace: &Trace, steps: &Steps, cold: u64) -> LruMisses {
     let setting = CurveSetting {
         scope: Scope::Global,
         semantics: Semantics::Event,
@@ -89,19 +97,19 @@ fn exact(trace: &Trace, steps: &Steps, cold: u64) -> Counted {
     };
     let curve = LruCurve::of(trace, steps, &setting);
     let from = curve.exact_from(0);
-    let mut distinct = 0.0;
+    let mut accesses = 0.0;
     let at = |slots| curve.counts(&Slots::Global(slots));
     let misses = (from..=trace.shape().total_experts()).map_while(at).map(|counts| {
         let bucket = counts.bucket(Phase::Decode, Window::Steady);
-        distinct = bucket.accesses as f64;
+        accesses = bucket.accesses as f64;
         bucket.misses() as f64
     });
     let misses = misses.collect();
-    (distinct, from, misses)
+    LruMisses { accesses, from, misses }
 }
 
 /// By groups; `cold` steps warm up.
-pub(super) fn grouped(trace: &Trace, steps: &Steps, cold: u64) -> Counted {
+pub(super) fn grouped(trace: &Trace, steps: &Steps, cold: u64) -> LruMisses {
     let mut stack = GroupStack::new(trace.shape(), cold);
     let decode = |phase| phase == Phase::Decode;
     match trace.ids() {
@@ -111,13 +119,13 @@ pub(super) fn grouped(trace: &Trace, steps: &Steps, cold: u64) -> Counted {
     let (widest, accesses, hits) = stack.finish();
     let accesses = accesses as f64;
     let misses = hits.into_iter().skip(widest as usize).map(|hits| (accesses - hits).max(0.0));
-    (accesses, widest, misses.collect())
+    LruMisses { accesses, from: widest, misses: misses.collect() }
 }
 
 impl Measured {
     pub(super) fn of(trace: &Trace, kind: StepKind) -> Result<Self, PlanError> {
         let steps = arranged(trace, kind)?;
-        let tokens = u64::from(kind.0) * u64::from(kind.1);
+        let tokens = kind.tokens_in_all();
         // Whole steps, and the same part for every capacity: a larger cache must not look worse
         // for having been full later.
         let cold = (steps.len() / WARMUP) as u64 * tokens;
@@ -126,24 +134,24 @@ impl Measured {
         let counted = (steps.len() as u64 - cold / tokens) as f64 * layers;
         // Steps of one token exactly; of several, where an exact curve takes many times as long, all
         // but the order within an event.
-        let (distinct, from, by_slots) = match tokens {
+        let lru = match tokens {
             1 => exact(trace, &steps, cold),
             _ => grouped(trace, &steps, cold / tokens),
         };
         let (total, mut least) = (shape.total_experts(), f64::INFINITY);
         // A larger pool can be run as a smaller one.
-        let misses = by_slots.into_iter().map(|misses| {
+        let misses = lru.misses.into_iter().map(|misses| {
             least = least.min(misses / counted);
             least
         });
         let misses = misses.collect();
-        let distinct = distinct / counted;
+        let distinct = lru.accesses / counted;
         let mean = |of: fn(&hotset_traces::LayerShape) -> u32| {
             shape.layers().iter().map(|layer| f64::from(of(layer))).sum::<f64>() / layers
         };
         Ok(Self {
             distinct,
-            from,
+            from: lru.from,
             misses,
             experts: mean(|layer| layer.experts),
             top_k: mean(|layer| layer.top_k),

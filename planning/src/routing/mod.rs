@@ -5,8 +5,10 @@
 //! once, so many tokens of each in a step. LRU's misses at every capacity come from one pass.
 //! Without a trace counts may stand in, or nothing but the model's shape.
 
+mod chance;
 mod counted;
 mod measured;
+mod need;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -22,13 +24,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::PlanError;
-use counted::Counted;
+use chance::union_of_uniform;
+use counted::{Counted, lock};
 use measured::{Measured, decode_rows};
+pub use need::{RoutingNeed, StepKind};
 pub use unions::Unions;
-use unions::union_of_uniform;
-
-/// A kind of step: sequences at once, and tokens of each.
-pub type StepKind = (u32, u32);
 
 /// How a model's tokens choose experts.
 #[derive(Debug)]
@@ -46,15 +46,6 @@ enum Source<'a> {
     Histogram { counted: Counted, name: String, format: &'static str, uses: u64 },
     /// A trace, of this model or of another one.
     Trace { trace: &'a Trace, stand_in: bool, curves: Mutex<BTreeMap<StepKind, Measured>> },
-}
-
-/// What a step needs of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Need {
-    /// Distinct experts.
-    pub distinct: f64,
-    /// Of them, those without a slot.
-    pub misses: f64,
 }
 
 /// What the routing rests on, for results.
@@ -118,7 +109,7 @@ impl<'a> Routing<'a> {
         Ok(Self { source, experts, top_k })
     }
 
-    /// Routing as `trace` has it; `stand_in` allows another model's.
+    /// Routing as `trace` has it; `stand_in` lets another model's trace stand for this one's.
     ///
     /// # Errors
     /// [`PlanError::OtherModel`], [`PlanError::Setting`] for a trace without decode tokens.
@@ -131,14 +122,14 @@ impl<'a> Routing<'a> {
             let layers = trace.shape().layers();
             return Err(PlanError::OtherModel {
                 trace: trace.name().to_owned(),
-                trace_shape: told(layers.iter().map(|layer| (layer.experts, layer.top_k))),
+                trace_shape: in_words(layers.iter().map(|layer| (layer.experts, layer.top_k))),
                 model: model.name.clone(),
-                model_shape: told(model.moe_layers().map(|(_, e)| (e.count, e.top_k))),
+                model_shape: in_words(model.moe_layers().map(|(_, e)| (e.count, e.top_k))),
             });
         }
         if trace.phases().iter().all(|phase| *phase != Phase::Decode as u8) {
             let why = format!("'{}' has no decode tokens", trace.name());
-            return Err(PlanError::setting("--trace", why));
+            return Err(PlanError::setting("`Routing::of_trace`", why));
         }
         let curves = Mutex::new(BTreeMap::new());
         let source = Source::Trace { trace, stand_in: !same, curves };
@@ -165,7 +156,8 @@ impl<'a> Routing<'a> {
     ///
     /// # Errors
     /// [`PlanError::Users`].
-    pub fn supports(&self, (users, tokens): StepKind) -> Result<(), PlanError> {
+    pub fn supports(&self, kind: StepKind) -> Result<(), PlanError> {
+        let StepKind { users, tokens } = kind;
         let Source::Trace { trace, .. } = &self.source else { return Ok(()) };
         let long_enough = |sequence: &std::ops::Range<usize>| {
             decode_rows(trace, sequence.clone()).len() >= tokens as usize
@@ -181,13 +173,13 @@ impl<'a> Routing<'a> {
     ///
     /// # Errors
     /// [`PlanError::Users`].
-    pub fn need(&self, kind: StepKind, share: f64) -> Result<Need, PlanError> {
-        let tokens = u64::from(kind.0) * u64::from(kind.1);
+    pub fn need(&self, kind: StepKind, share: f64) -> Result<RoutingNeed, PlanError> {
+        let tokens = kind.tokens_in_all();
         let uniform = union_of_uniform(self.experts, self.top_k, tokens);
         let (stand_in, curves) = match &self.source {
             Source::Uniform => {
                 let misses = if share >= 1.0 { 0.0 } else { uniform * (1.0 - share) };
-                return Ok(Need { distinct: uniform, misses });
+                return Ok(RoutingNeed { distinct: uniform, misses });
             }
             Source::Histogram { counted, .. } => return Ok(counted.need_of_tokens(kind, share)),
             Source::Trace { stand_in, curves, .. } => (stand_in, curves),
@@ -195,7 +187,7 @@ impl<'a> Routing<'a> {
         self.prepare(&[kind])?;
         let curves = lock(curves);
         let Some(measured) = curves.get(&kind) else {
-            return Ok(Need { distinct: uniform, misses: uniform });
+            return Ok(RoutingNeed { distinct: uniform, misses: uniform });
         };
         let distinct = if *stand_in {
             let of_trace = union_of_uniform(measured.experts, measured.top_k, tokens);
@@ -205,7 +197,7 @@ impl<'a> Routing<'a> {
             measured.distinct
         };
         let rate = measured.miss_rate(share);
-        Ok(Need { distinct, misses: distinct * rate })
+        Ok(RoutingNeed { distinct, misses: distinct * rate })
     }
 
     /// What the routing rests on.
@@ -226,11 +218,6 @@ impl<'a> Routing<'a> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A panic elsewhere leaves whole entries: the map is sound.
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 /// Mean experts and top-k of the layers.
 fn shape_of(model: &Model) -> (f64, f64) {
     let layers = model.moe_layers().count().max(1) as f64;
@@ -239,7 +226,7 @@ fn shape_of(model: &Model) -> (f64, f64) {
     (experts / layers, top_k / layers)
 }
 
-fn told(layers: impl Iterator<Item = (u32, u32)>) -> String {
+fn in_words(layers: impl Iterator<Item = (u32, u32)>) -> String {
     let layers: Vec<(u32, u32)> = layers.collect();
     let (experts, top_k) = layers.first().copied().unwrap_or_default();
     let mixed = if layers.iter().any(|layer| *layer != (experts, top_k)) { ", mixed" } else { "" };

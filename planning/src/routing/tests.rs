@@ -5,9 +5,13 @@ use hotset_traces::{LayerCounts, bundled};
 use hotset_policies::Slots;
 use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Window};
 
-use super::measured::{arranged, grouped};
-use super::unions::power;
+use super::chance::{power, union_of_uniform};
+use super::measured::{LruMisses, arranged, grouped};
 use super::*;
+
+fn kind(users: u32, tokens: u32) -> StepKind {
+    StepKind { users, tokens }
+}
 
 fn olmoe() -> Model {
     Model::builtin("OLMoE-1B-7B").unwrap()
@@ -24,7 +28,7 @@ fn powers_are_products() {
 #[test]
 fn steps_hold_the_same_users_throughout() {
     let trace = bundled().unwrap();
-    let steps = arranged(&trace, (3, 4)).unwrap();
+    let steps = arranged(&trace, kind(3, 4)).unwrap();
     // 48 sequences of 256 decode tokens: 16 rounds of 3, 64 windows each.
     assert_eq!(steps.len(), 16 * 64);
     for step in [0, 64, steps.len() - 1] {
@@ -35,7 +39,7 @@ fn steps_hold_the_same_users_throughout() {
         assert_ne!(of[3], of[4]);
     }
     assert!(matches!(
-        arranged(&trace, (49, 1)),
+        arranged(&trace, kind(49, 1)),
         Err(PlanError::Users { sequences: 48, users: 49, .. })
     ));
 }
@@ -44,7 +48,7 @@ fn steps_hold_the_same_users_throughout() {
 fn misses_never_rise_with_slots_and_end_at_nothing() {
     let trace = bundled().unwrap();
     let routing = Routing::of_trace(&olmoe(), &trace, false).unwrap();
-    let miss = |share| routing.need((1, 1), share).unwrap().misses;
+    let miss = |share| routing.need(kind(1, 1), share).unwrap().misses;
     let misses: Vec<f64> = (0..=100).map(|n| miss(f64::from(n) / 100.0)).collect();
     assert!(misses.windows(2).all(|pair| pair[1] <= pair[0]));
     assert_eq!(misses[0], 8.0, "without slots everything");
@@ -56,8 +60,8 @@ fn misses_never_rise_with_slots_and_end_at_nothing() {
 fn batches_and_windows_need_different_numbers() {
     let trace = bundled().unwrap();
     let routing = Routing::of_trace(&olmoe(), &trace, false).unwrap();
-    let batch = routing.unions((8, 1)).unwrap().unwrap();
-    let window = routing.unions((1, 8)).unwrap().unwrap();
+    let batch = routing.unions(kind(8, 1)).unwrap().unwrap();
+    let window = routing.unions(kind(1, 8)).unwrap().unwrap();
     // Skew without order says nearly what unrelated sequences need; fewer than uniform.
     assert!((batch.windows / batch.replayed - 1.0).abs() < 0.05, "{batch:?}");
     assert!(batch.replayed < batch.uniform);
@@ -77,24 +81,24 @@ fn another_models_trace_stands_in_only_when_asked() {
     let error = Routing::of_trace(&model, &trace, false).unwrap_err().to_string();
     assert!(error.contains("16 layers x 64 experts, top-8"), "{error}");
     assert!(error.contains("48 layers x 128 experts, top-8"), "{error}");
-    assert!(error.contains("--stand-in"), "{error}");
+    assert!(error.contains("`Routing::of_trace::stand_in`"), "{error}");
     let routing = Routing::of_trace(&model, &trace, true).unwrap();
     let own = Routing::of_trace(&olmoe(), &trace, false).unwrap();
     let rate = |routing: &Routing<'_>, share| {
-        let need = routing.need((1, 1), share).unwrap();
+        let need = routing.need(kind(1, 1), share).unwrap();
         need.misses / need.distinct
     };
     assert_eq!(rate(&routing, 0.25), rate(&own, 0.25), "the same share, the same misses");
-    assert_eq!(routing.need((1, 1), 0.5).unwrap().distinct, 8.0);
+    assert_eq!(routing.need(kind(1, 1), 0.5).unwrap().distinct, 8.0);
     assert!(matches!(routing.summary(), RoutingSummary::StandIn { .. }));
 }
 
 #[test]
 fn without_a_trace_all_experts_are_alike() {
     let routing = Routing::uniform(&olmoe());
-    let need = routing.need((1, 1), 0.25).unwrap();
+    let need = routing.need(kind(1, 1), 0.25).unwrap();
     assert_eq!((need.distinct, need.misses), (8.0, 6.0));
-    assert_eq!(routing.unions((8, 1)).unwrap(), None);
+    assert_eq!(routing.unions(kind(8, 1)).unwrap(), None);
 }
 
 /// Counts of OLMoE's experts.
@@ -114,14 +118,14 @@ fn counts_pin_the_most_used_experts() {
     // In each layer 16 experts share all uses; counted on four ranks, which changes nothing.
     let even = counts(|_, expert| if expert < 16 { 12 } else { 0 });
     let routing = Routing::of_histogram(&olmoe(), &even).unwrap();
-    let need = |kind, share| routing.need(kind, share).unwrap();
-    assert_eq!(need((1, 1), 0.25), Need { distinct: 8.0, misses: 0.0 });
-    assert_eq!(need((1, 1), 0.125), Need { distinct: 8.0, misses: 4.0 });
-    assert_eq!(need((1, 1), 0.0), Need { distinct: 8.0, misses: 8.0 });
+    let need = |of, share| routing.need(of, share).unwrap();
+    assert_eq!(need(kind(1, 1), 0.25), RoutingNeed { distinct: 8.0, misses: 0.0 });
+    assert_eq!(need(kind(1, 1), 0.125), RoutingNeed { distinct: 8.0, misses: 4.0 });
+    assert_eq!(need(kind(1, 1), 0.0), RoutingNeed { distinct: 8.0, misses: 8.0 });
     // Two tokens on their own: each of the 16 is needed by one of them in 3 of 4 steps.
-    assert_eq!(need((2, 1), 0.0).distinct, 12.0);
-    assert_eq!(need((1, 2), 0.125), need((2, 1), 0.125));
-    assert_eq!(routing.unions((2, 1)).unwrap(), None);
+    assert_eq!(need(kind(2, 1), 0.0).distinct, 12.0);
+    assert_eq!(need(kind(1, 2), 0.125), need(kind(2, 1), 0.125));
+    assert_eq!(routing.unions(kind(2, 1)).unwrap(), None);
     assert!(matches!(routing.summary(), RoutingSummary::Histogram { uses: 3072, .. }));
 }
 
@@ -139,14 +143,14 @@ fn counts_of_another_model_are_refused() {
     assert!(refused(&short).contains("no counts of layer 15"), "{}", refused(&short));
     // What counts overflow into.
     let huge = Routing::of_histogram(&olmoe(), &counts(|_, _| u64::MAX)).unwrap();
-    assert_eq!(huge.need((1, 1), 0.5).unwrap(), Need { distinct: 8.0, misses: 4.0 });
+    assert_eq!(huge.need(kind(1, 1), 0.5).unwrap(), RoutingNeed { distinct: 8.0, misses: 4.0 });
 }
 
 #[test]
 fn groups_say_what_the_exact_curve_says() {
     let trace = bundled().unwrap();
     for (users, tokens) in [(1, 1), (4, 1), (1, 4), (8, 2), (32, 1)] {
-        let steps = arranged(&trace, (users, tokens)).unwrap();
+        let steps = arranged(&trace, kind(users, tokens)).unwrap();
         let setting = CurveSetting {
             scope: Scope::Global,
             semantics: Semantics::Event,
@@ -154,7 +158,7 @@ fn groups_say_what_the_exact_curve_says() {
             warmup: Some(0),
         };
         let curve = LruCurve::of(&trace, &steps, &setting);
-        let (accesses, from, misses) = grouped(&trace, &steps, 0);
+        let LruMisses { accesses, from, misses } = grouped(&trace, &steps, 0);
         assert_eq!(from, curve.exact_from(0));
         assert_eq!(misses.len(), 1024 - from as usize + 1);
         let (mut sum, mut most) = (0.0, 0.0f64);

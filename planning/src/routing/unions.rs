@@ -7,9 +7,11 @@ use hotset_traces::Trace;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::chance::{power, union_of_uniform};
 use super::counted::Counted;
 use super::measured::decode_rows;
-use super::{Routing, Source, StepKind};
+use super::need::StepKind;
+use super::{Routing, Source};
 use crate::PlanError;
 
 /// Distinct experts that a layer needs in one step, three ways.
@@ -30,10 +32,10 @@ pub struct Unions {
 impl Routing<'_> {
     /// Misses of a layer if the most used experts over all layers are pinned in slots for `share` of
     /// them, known in advance; `None` without a trace of the model's own.
-    pub(crate) fn pinned(&self, (users, tokens): StepKind, share: f64) -> Option<f64> {
+    pub(crate) fn pinned(&self, kind: StepKind, share: f64) -> Option<f64> {
         let Source::Trace { trace, stand_in: false, .. } = &self.source else { return None };
-        let chances = window_inclusion(trace, tokens as usize);
-        Some(Counted::of_chances(&chances).need(users.into(), share).misses)
+        let chances = window_inclusion(trace, kind.tokens as usize);
+        Some(Counted::of_chances(&chances).need(kind.users.into(), share).misses)
     }
 
     /// Unions of so many users with windows of so many tokens: what uniform routing, skew without
@@ -41,15 +43,15 @@ impl Routing<'_> {
     ///
     /// # Errors
     /// [`PlanError::Users`].
-    pub fn unions(&self, (users, tokens): StepKind) -> Result<Option<Unions>, PlanError> {
+    pub fn unions(&self, kind: StepKind) -> Result<Option<Unions>, PlanError> {
+        let StepKind { users, tokens } = kind;
         let Source::Trace { trace, .. } = &self.source else { return Ok(None) };
-        let need = self.need((users, tokens), 1.0)?;
+        let need = self.need(kind, 1.0)?;
         let inclusion = window_inclusion(trace, tokens as usize);
         let of_layer = |layer: &Vec<f64>| -> f64 {
             layer.iter().map(|chance| 1.0 - power(1.0 - chance, users.into())).sum()
         };
         let sum: f64 = inclusion.iter().map(of_layer).sum();
-        let all = u64::from(users) * u64::from(tokens);
         let layers = trace.shape().layers();
         let mean = |of: fn(&hotset_traces::LayerShape) -> u32| {
             layers.iter().map(|layer| f64::from(of(layer))).sum::<f64>() / layers.len() as f64
@@ -57,32 +59,11 @@ impl Routing<'_> {
         Ok(Some(Unions {
             users,
             tokens,
-            uniform: union_of_uniform(mean(|l| l.experts), mean(|l| l.top_k), all),
+            uniform: union_of_uniform(mean(|l| l.experts), mean(|l| l.top_k), kind.tokens_in_all()),
             windows: sum / layers.len() as f64,
             replayed: need.distinct,
         }))
     }
-}
-
-/// `E (1 - (1 - k/E)^T)`.
-pub(super) fn union_of_uniform(experts: f64, top_k: f64, tokens: u64) -> f64 {
-    if experts <= 0.0 {
-        return 0.0;
-    }
-    experts * (1.0 - power(1.0 - top_k / experts, tokens))
-}
-
-/// `base` to a whole power by squaring: multiplications alone, so the same digits everywhere.
-pub(super) fn power(mut base: f64, mut exponent: u64) -> f64 {
-    let mut product = 1.0;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            product *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    product
 }
 
 /// For each layer and expert, in which share of the windows of `tokens` consecutive decode tokens
