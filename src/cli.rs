@@ -18,7 +18,9 @@ use crate::parse;
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use plan::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
-pub use timing::{FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, VerifyLiveArgs};
+pub use timing::{
+    FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, PriceArgs, VerifyLiveArgs,
+};
 pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
 
 const STYLES: Styles = Styles::styled()

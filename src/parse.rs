@@ -240,6 +240,26 @@ pub fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A rate in bytes a second: `57GB/s`, `21.5GiB/s`.
+pub fn rate(text: &str) -> Result<f64, String> {
+    const UNITS: [(&str, f64); 2] = [("GiB/s", (1u64 << 30) as f64), ("GB/s", 1e9)];
+    let rate = UNITS.iter().find_map(|(unit, bytes)| {
+        Some(text.trim().strip_suffix(unit)?.trim().parse::<f64>().ok()? * bytes)
+    });
+    match rate {
+        Some(rate) if (1e3..=1e15).contains(&rate) => Ok(rate),
+        _ => Err(format!("'{text}' is not a rate: give 57GB/s or 21.5GiB/s")),
+    }
+}
+
+/// Experts copied for each one needed.
+pub fn copies(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(copies) if (0.0..=1e6).contains(&copies) => Ok(copies),
+        _ => Err("give how many experts are copied for each one needed, as 2.0".to_owned()),
+    }
+}
+
 /// A checkpoint's size, and of it the experts': `433GB`, `433GB:419GB`.
 pub fn checkpoint(text: &str) -> Result<Checkpoint, String> {
     let (total, experts) = match text.split_once(':') {
@@ -351,6 +371,15 @@ pub fn milliseconds(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_in_both_units() {
+        assert_eq!(rate("57GB/s"), Ok(57e9));
+        assert_eq!(rate("0.5 GiB/s"), Ok(536_870_912.0));
+        for wrong in ["57", "57GB", "-1GB/s", "nanGB/s", "0GB/s", "1e30GB/s"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes_of_experts() {

@@ -89,8 +89,8 @@ impl BurstCurve {
         }
         let (low, high) = segment(&self.transfers, transfers);
         lerp(
-            (u64::from(self.transfers[low]), self.at_size(bytes, low)),
-            (u64::from(self.transfers[high]), self.at_size(bytes, high)),
+            Knot { x: u64::from(self.transfers[low]), y: self.at_size(bytes, low) },
+            Knot { x: u64::from(self.transfers[high]), y: self.at_size(bytes, high) },
             u64::from(transfers),
         )
     }
@@ -118,8 +118,8 @@ impl BurstCurve {
         }
         let (low, high) = segment(&self.bytes, bytes);
         lerp(
-            (self.bytes[low], self.ps[low][burst]),
-            (self.bytes[high], self.ps[high][burst]),
+            Knot { x: self.bytes[low], y: self.ps[low][burst] },
+            Knot { x: self.bytes[high], y: self.ps[high][burst] },
             bytes,
         )
     }
@@ -131,9 +131,17 @@ fn segment<T: Ord>(knots: &[T], at: T) -> (usize, usize) {
     (high - 1, high)
 }
 
-/// The line through two points with `x0 < x1` and `y0 <= y1`, at `x >= x0`, rounded to nearest; saturates.
-fn lerp((x0, y0): (u64, u64), (x1, y1): (u64, u64), x: u64) -> u64 {
-    y0.saturating_add(mul_div_round(y1.saturating_sub(y0), x - x0, x1 - x0))
+/// A measured point of a curve.
+#[derive(Clone, Copy)]
+struct Knot {
+    x: u64,
+    y: u64,
+}
+
+/// The line through two points, the higher one to the right and not lower, at `x >= low.x`, rounded to nearest; saturates.
+fn lerp(low: Knot, high: Knot, x: u64) -> u64 {
+    let rise = mul_div_round(high.y.saturating_sub(low.y), x - low.x, high.x - low.x);
+    low.y.saturating_add(rise)
 }
 
 #[cfg(test)]

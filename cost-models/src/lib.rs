@@ -7,6 +7,7 @@
 //! expectations; every cost that a simulator asks for is integer arithmetic, so that any machine prints the same digits.
 
 pub mod builtin;
+mod compute;
 pub mod contention;
 pub mod curve;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod price;
 mod profile;
 
 pub use builtin::{builtin_links, builtin_machines, find_link, find_machine};
+pub use compute::{ComputeSource, TokenCompute};
 pub use contention::{Contention, HostContention};
 pub use curve::BurstCurve;
 pub use error::{ProfileError, UnknownLink, UnknownMachine};
@@ -32,4 +34,4 @@ pub use link::{HostKernel, Link, LinkKind, Submission, TransferCost};
 pub use machine::{HbmModel, MachineProfile};
 pub use model::{Model, ModelError};
 pub use picos::{MIB, Picos};
-pub use price::{StepTimes, TokenShape};
+pub use price::{TokenShape, TokenTimes};

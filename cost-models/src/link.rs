@@ -3,15 +3,11 @@
 //! A link is a fixed cost and a rate, or a measured curve over size and burst length. What slows it down while other
 //! things run (contention) lies beside it; whoever builds a timeline decides when that applies.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
 use crate::curve::BurstCurve;
-use crate::error::ProfileError;
 use crate::picos::{MIB, Picos, mul_div_round};
-use crate::profile::LinkFile;
 
 /// What sort of wire it is; decides nothing, tells a person what to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,6 +75,11 @@ pub struct HostKernel {
     pub ps_per_mib: u64,
 }
 
+/// A bandwidth as a whole number of picoseconds a MiB.
+pub(crate) fn ps_per_mib(bytes_per_second: f64) -> u64 {
+    (MIB as f64 / bytes_per_second * 1e12).round() as u64
+}
+
 /// A link and everything that is known about its cost.
 ///
 /// Bounds that hold for every size and count, and that prices rest on: `n` times [`Link::queued_ps`] <=
@@ -124,31 +125,17 @@ impl Link {
         }
     }
 
-    /// From the text of a TOML profile.
+    /// A link of a nominal rate, as data sheets and engines' own calibrations give it: no fixed cost.
     ///
-    /// # Errors
-    /// [`ProfileError`] when the text is not TOML of these fields or a value is impossible.
-    pub fn from_toml_str(text: &str) -> Result<Self, ProfileError> {
-        LinkFile::parse(text, "(text)")?.into_link()
-    }
-
-    /// From a TOML profile's file.
+    /// ```
+    /// use hotset_cost_models::Link;
     ///
-    /// # Errors
-    /// [`ProfileError`], as [`Link::from_toml_str`], or when the file cannot be read.
-    pub fn from_toml_path(path: impl AsRef<Path>) -> Result<Self, ProfileError> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ProfileError::Io { path: path.into(), source })?;
-        LinkFile::parse(&text, &path.display().to_string())?.into_link()
-    }
-
-    /// As a TOML profile, which reads back to an equal link. Rates that a source's figures gave are written as rates.
-    ///
-    /// # Errors
-    /// [`ProfileError::Write`] when a figure does not fit TOML's 63-bit integers.
-    pub fn to_toml(&self) -> Result<String, ProfileError> {
-        LinkFile::from(self).to_toml(&self.name)
+    /// // 81.0 GB/s: 1 GiB takes 13.256 ms.
+    /// let link = Link::of_rate("nominal", 81.0e9);
+    /// assert_eq!(format!("{:.3}", link.transfer(1 << 30).as_ms_f64()), "13.256");
+    /// ```
+    pub fn of_rate(name: impl Into<String>, bytes_per_second: f64) -> Self {
+        Self::affine(name, 0, ps_per_mib(bytes_per_second))
     }
 
     /// One transfer alone, in picoseconds; 0 for 0 bytes.
@@ -289,12 +276,5 @@ mod tests {
     fn an_absurd_transfer_saturates() {
         let link = Link::affine("l", 1, u64::MAX);
         assert_eq!(link.burst_ps(u64::MAX, u32::MAX), u64::MAX);
-    }
-
-    #[test]
-    fn a_missing_file_names_its_path() {
-        let error = Link::from_toml_path("/nowhere/link.toml").unwrap_err();
-        assert!(matches!(error, ProfileError::Io { .. }));
-        assert!(error.to_string().starts_with("cannot read profile /nowhere/link.toml"));
     }
 }

@@ -1,6 +1,6 @@
-//! The prices of a token: serial, with prefetch hidden, perfect.
+//! The prices of a token at a given hit rate: serial, with prefetch hidden, perfect.
 //!
-//! They bound what a machine can do and need no simulation. Serial adds everything up; perfect overlaps everything;
+//! They bound what a machine can do and need no simulation; `hotset link price` prints them. Serial adds everything up; perfect overlaps everything;
 //! prefetch-hidden is what the articles call perfect overlap: only what prefetch exceeds compute by is seen.
 
 use crate::link::Link;
@@ -8,7 +8,7 @@ use crate::picos::Picos;
 
 /// Where the time of a token, a step or a run goes, each part alone on its resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StepTimes {
+pub struct TokenTimes {
     /// Compute, with every expert resident.
     pub compute: Picos,
     /// Transfers that were asked for when they were needed.
@@ -17,7 +17,7 @@ pub struct StepTimes {
     pub prefetch: Picos,
 }
 
-impl StepTimes {
+impl TokenTimes {
     /// Compute and every transfer, one after another: the upper bound.
     pub fn serial(&self) -> Picos {
         self.compute + self.demand + self.prefetch
@@ -25,12 +25,17 @@ impl StepTimes {
 
     /// Compute, demand, and what prefetch exceeds compute by.
     pub fn prefetch_hidden(&self) -> Picos {
-        self.compute + self.demand + self.prefetch.saturating_sub(self.compute)
+        self.compute + self.demand + self.prefetch_exposed()
     }
 
     /// The longer of compute and all transfers: the lower bound.
     pub fn perfect(&self) -> Picos {
         self.compute.max(self.demand + self.prefetch)
+    }
+
+    /// What of the predicted transfers compute does not hide.
+    pub fn prefetch_exposed(&self) -> Picos {
+        self.prefetch.saturating_sub(self.compute)
     }
 
     /// Share of the serial time that is spent moving weights, 0 to 1; 0 for no time at all.
@@ -40,6 +45,22 @@ impl StepTimes {
             return 0.0;
         }
         (self.demand + self.prefetch).0 as f64 / serial.0 as f64
+    }
+}
+
+/// Experts copied for each expert that a token needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copies {
+    /// Those that miss, and are copied when they are needed: 0 to 1.
+    pub misses: f64,
+    /// These and those that a predictor asks for: over 1 where it asks for more than is needed.
+    pub all: f64,
+}
+
+impl Copies {
+    /// Misses alone, nothing predicted.
+    pub fn of_misses(misses: f64) -> Self {
+        Self { misses, all: misses }
     }
 }
 
@@ -76,6 +97,25 @@ impl TokenShape {
         self.moved_ms(0.01, link)
     }
 
+    /// The times of a token with every expert resident for `compute`, of which `copies` move over `link`.
+    ///
+    /// ```
+    /// use hotset_cost_models::price::{Copies, TokenShape};
+    /// use hotset_cost_models::{MIB, Picos, find_link};
+    ///
+    /// // 40 layers of top-8 experts of 1.6875 MiB over PCIe: at 76.4% hits, 8.36 ms a token go into copies.
+    /// let token = TokenShape { layers: 40, top_k: 8, expert_bytes: 27 * MIB / 16 };
+    /// let link = find_link("zgx-pcie").unwrap();
+    /// let times = token.times(&Copies::of_misses(1.0 - 0.764), &link, Picos::from_ms_f64(3.53));
+    /// assert_eq!(format!("{:.2}", times.demand.as_ms_f64()), "8.36");
+    /// assert_eq!(times.serial(), times.compute + times.demand);
+    /// ```
+    pub fn times(&self, copies: &Copies, link: &Link, compute: Picos) -> TokenTimes {
+        let demand = self.moved(copies.misses, link);
+        let prefetch = self.moved(copies.all, link).saturating_sub(demand);
+        TokenTimes { compute, demand, prefetch }
+    }
+
     /// GiB a token when every expert is streamed.
     pub fn streamed_gib(&self) -> f64 {
         self.experts() as f64 * self.expert_bytes as f64 / f64::from(1 << 30)
@@ -98,13 +138,13 @@ pub fn hybrid_pays(host_rate: f64, link_rate: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn times(compute: u64, demand: u64, prefetch: u64) -> StepTimes {
-        StepTimes { compute: Picos(compute), demand: Picos(demand), prefetch: Picos(prefetch) }
+    fn times(compute: u64, demand: u64, prefetch: u64) -> TokenTimes {
+        TokenTimes { compute: Picos(compute), demand: Picos(demand), prefetch: Picos(prefetch) }
     }
 
     #[test]
     fn three_prices_by_hand() {
-        let prices = |t: StepTimes| (t.serial().0, t.prefetch_hidden().0, t.perfect().0);
+        let prices = |t: TokenTimes| (t.serial().0, t.prefetch_hidden().0, t.perfect().0);
         assert_eq!(prices(times(10, 3, 4)), (17, 13, 10), "prefetch fits beside compute");
         assert_eq!(prices(times(10, 3, 25)), (38, 28, 28), "15 of prefetch stick out");
         assert_eq!(prices(times(0, 3, 4)), (7, 7, 7), "nothing to hide behind");
@@ -112,7 +152,7 @@ mod tests {
 
     #[test]
     fn share_of_no_time_is_zero() {
-        assert_eq!(StepTimes::default().moving_share(), 0.0);
+        assert_eq!(TokenTimes::default().moving_share(), 0.0);
         assert_eq!(times(3, 1, 0).moving_share(), 0.25);
     }
 

@@ -3,12 +3,14 @@
 //! A profile carries what its source measured; rates are calculated from that when it is loaded, so that a published
 //! figure is data with a source and never a constant. Every value is checked: a profile that loads can be priced with.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::contention::Contention;
 use crate::curve::BurstCurve;
 use crate::error::ProfileError;
-use crate::link::{HostKernel, Link, LinkKind, Submission, TransferCost};
+use crate::link::{HostKernel, Link, LinkKind, Submission, TransferCost, ps_per_mib};
 use crate::picos::{MIB, Picos};
 
 /// A link as its file has it.
@@ -57,6 +59,35 @@ struct FileHostKernel {
     gb_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ps_per_mib: Option<u64>,
+}
+
+impl Link {
+    /// From the text of a TOML profile.
+    ///
+    /// # Errors
+    /// [`ProfileError`] when the text is not TOML of these fields or a value is impossible.
+    pub fn from_toml_str(text: &str) -> Result<Self, ProfileError> {
+        LinkFile::parse(text, "(text)")?.into_link()
+    }
+
+    /// From a TOML profile's file.
+    ///
+    /// # Errors
+    /// [`ProfileError`], as [`Link::from_toml_str`], or when the file cannot be read.
+    pub fn from_toml_path(path: impl AsRef<Path>) -> Result<Self, ProfileError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ProfileError::Io { path: path.into(), source })?;
+        LinkFile::parse(&text, &path.display().to_string())?.into_link()
+    }
+
+    /// As a TOML profile, which reads back to an equal link. Rates that a source's figures gave are written as rates.
+    ///
+    /// # Errors
+    /// [`ProfileError::Write`] when a figure does not fit TOML's 63-bit integers.
+    pub fn to_toml(&self) -> Result<String, ProfileError> {
+        LinkFile::from(self).to_toml(&self.name)
+    }
 }
 
 impl LinkFile {
@@ -196,10 +227,6 @@ fn bytes_per_second(
     }
 }
 
-fn ps_per_mib(bytes_per_second: f64) -> u64 {
-    (MIB as f64 / bytes_per_second * 1e12).round() as u64
-}
-
 fn positive(name: &str, field: &str, value: f64, limit: f64) -> Result<f64, ProfileError> {
     if value.is_finite() && value > 0.0 && value <= limit {
         Ok(value)
@@ -210,68 +237,4 @@ fn positive(name: &str, field: &str, value: f64, limit: f64) -> Result<f64, Prof
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = r#"
-        name = "l"
-        kind = "pcie"
-        description = "d"
-        source = "s"
-        date = "2026-11-29"
-        [cost.bandwidth]
-        gib_s = 2.0
-    "#;
-
-    fn broken(from: &str, to: &str) -> ProfileError {
-        assert!(GOOD.contains(from), "the text to break is there");
-        Link::from_toml_str(&GOOD.replace(from, to)).unwrap_err()
-    }
-
-    #[test]
-    fn a_bandwidth_becomes_a_rate() {
-        // 2 GiB/s = 2048 MiB/s: 488,281,250 ps a MiB.
-        let link = Link::from_toml_str(GOOD).unwrap();
-        assert_eq!(link.transfer_ps(MIB), 488_281_250);
-        let link = Link::from_toml_str(&GOOD.replace("gib_s = 2.0", "gb_s = 1.048576")).unwrap();
-        assert_eq!(link.transfer_ps(MIB), 1_000_000_000);
-    }
-
-    #[test]
-    fn unknown_fields_and_broken_text_are_refused() {
-        let error = broken("source", "sauce");
-        assert!(matches!(error, ProfileError::Toml { .. }));
-        assert!(error.to_string().contains("unknown field `sauce`"), "{error}");
-        assert!(matches!(broken("\"pcie\"", "\"string\""), ProfileError::Toml { .. }));
-        assert!(matches!(broken("[cost.bandwidth]", "[cost.magic]"), ProfileError::Toml { .. }));
-    }
-
-    #[test]
-    fn impossible_values_are_refused_with_field_and_reason() {
-        for (value, shown) in [("-1.0", "-1"), ("nan", "NaN"), ("inf", "inf"), ("0.0", "0")] {
-            let error = broken("2.0", value);
-            assert!(matches!(error, ProfileError::Invalid { .. }));
-            assert_eq!(
-                error.to_string(),
-                format!(
-                    "profile l: cost.bandwidth.gib_s is {shown}, must be over 0 and at most 1000000"
-                )
-            );
-        }
-        let error = broken("gib_s = 2.0", "gib_s = 2.0\ngb_s = 2.0");
-        assert!(error.to_string().contains("exactly one of gib_s and gb_s"));
-        assert!(broken("\"s\"", "\"\"").to_string().contains("source is empty"));
-    }
-
-    #[test]
-    fn impossible_shares_and_rates_are_refused() {
-        let added = "[cost.added_time]\noffloaded_gib = 5.0\ntop_k = 9\nexperts = 8\nms_per_token_added = 1.0";
-        let error = broken("[cost.bandwidth]\n        gib_s = 2.0", added);
-        assert!(error.to_string().contains("top_k is 9 of 8 experts"), "{error}");
-        let none = "gib_s = 2.0\n[host_kernel]";
-        assert!(broken("gib_s = 2.0", none).to_string().contains("needs either gb_s"));
-        let zero = "[cost.affine]\nfixed_ps = 1\nps_per_mib = 0";
-        let error = broken("[cost.bandwidth]\n        gib_s = 2.0", zero);
-        assert!(error.to_string().contains("ps_per_mib is zero"));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 //! figure and its tolerance are read from `receipts/seeds.toml` as well and must be the ones written here.
 
 use hotset_cost_models::price::{host_share, hybrid_pays};
-use hotset_cost_models::{Link, MIB, Picos, StepTimes, TokenShape, find_link};
+use hotset_cost_models::{Link, MIB, Picos, TokenShape, TokenTimes, find_link};
 
 /// 40 layers, top-8, 1.6875 MiB an expert.
 const A3B: TokenShape = TokenShape { layers: 40, top_k: 8, expert_bytes: 27 * MIB / 16 };
@@ -49,7 +49,8 @@ fn h1_share_of_each_token_spent_moving() {
     // 5 GiB offloaded, 8 of 256 experts a layer: 160 MiB a token.
     let share = |link: &Link| {
         let compute = link.compute_per_token.unwrap();
-        StepTimes { compute, demand: link.transfer(160 * MIB), ..Default::default() }.moving_share()
+        TokenTimes { compute, demand: link.transfer(160 * MIB), ..Default::default() }
+            .moving_share()
     };
     receipt("h1-share", "pcie", share(&pcie), 0.743, 0.01);
     receipt("h1-share", "c2c", share(&c2c), 0.113, 0.01);
@@ -73,10 +74,10 @@ fn h2_perfect_overlap() {
         let demand = A3B.moved(1.0 - CROSS_LAYER_HIT, link);
         let moved = A3B.moved(CROSS_LAYER_MOVED * (1.0 - LRU_HIT), link);
         let prefetch = moved.saturating_sub(demand);
-        StepTimes { compute: link.compute_per_token.unwrap(), demand, prefetch }
+        TokenTimes { compute: link.compute_per_token.unwrap(), demand, prefetch }
     };
     let exposed =
-        |times: StepTimes| times.prefetch_hidden().saturating_sub(times.compute + times.demand);
+        |times: TokenTimes| times.prefetch_hidden().saturating_sub(times.compute + times.demand);
     let over_c2c = times(&c2c);
     receipt("h2-perfect-overlap", "c2c_prefetch_ms", over_c2c.prefetch.as_ms_f64(), 2.74, 0.01);
     assert_eq!(exposed(over_c2c), Picos::ZERO, "c2c_prefetch_exposed_ms");

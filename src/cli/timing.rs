@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::CompareArgs;
 use crate::output::{FormatName, OutputArgs};
+use crate::parse;
 
 /// Flags of `replay`.
 #[derive(Debug, Args)]
@@ -55,6 +56,8 @@ pub enum LinkCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Price a token over links at a given hit rate, without a trace
+    Price(PriceArgs),
     /// Show a link, a machine or a profile (.toml) in full
     Show {
         /// Its name, or a file
@@ -63,6 +66,44 @@ pub enum LinkCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+}
+
+/// Flags of `link price`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hotset link price zgx-pcie,zgx-c2c --layers 40 --top-k 8 --expert-size 1.6875MiB --hit-rate 76.4%
+  hotset link price 57GB/s,21.5GiB/s --layers 24 --top-k 4 --expert-size 12.61MiB
+
+Serial adds compute and every copy up, hidden lets predicted copies run beside compute, perfect \
+lets everything overlap. Compute is what the link's profile says unless --compute-ms is given.")]
+pub struct PriceArgs {
+    /// Links by name, profiles (.toml), or nominal rates (57GB/s, 21.5GiB/s)
+    #[arg(value_name = "LINK", value_delimiter = ',', required = true)]
+    pub links: Vec<String>,
+    /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4
+    #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
+    pub expert_size: u64,
+    /// Layers with experts
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub layers: u32,
+    /// Experts that a token needs in each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub top_k: u32,
+    /// Share of the needed experts that are resident
+    #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = parse::share)]
+    pub hit_rate: f64,
+    /// Experts copied for each one needed, predicted ones with them [default: the misses]
+    #[arg(long, value_name = "EXPERTS", value_parser = parse::copies)]
+    pub copied: Option<f64>,
+    /// A token's compute with every expert resident [default: the link's profile's]
+    #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
+    pub compute_ms: Option<f64>,
+    /// Rate of experts on the host's cores, as 170.1GB/s [default: the link's profile's]
+    #[arg(long, value_name = "RATE", value_parser = parse::rate)]
+    pub host_rate: Option<f64>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Flags of `link fit`.

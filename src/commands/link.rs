@@ -48,6 +48,7 @@ fn entry(link: &Link) -> Entry {
 pub fn run(args: &LinkArgs) -> Result<Verdict, Fault> {
     let (name, to) = match &args.command {
         Some(LinkCommand::Fit(fit)) => return super::link_fit::run(fit),
+        Some(LinkCommand::Price(price)) => return super::link_price::run(price),
         Some(LinkCommand::List { output }) => (None, output),
         Some(LinkCommand::Show { name, output }) => (Some(name), output),
         None => (args.name.as_ref(), &args.output),

@@ -5,6 +5,7 @@ pub mod conform;
 pub mod experiment;
 pub mod link;
 mod link_fit;
+mod link_price;
 pub mod plan;
 pub mod policies;
 pub mod replay;

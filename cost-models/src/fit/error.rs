@@ -11,10 +11,12 @@ pub enum FitError {
     #[error("the links file cannot be read: {0}")]
     Csv(#[from] csv::Error),
     /// The header lacks columns.
-    #[error("the links file lacks the columns {}; it needs {}", missing.join(", "), super::table::COLUMNS.join(","))]
+    #[error("the links file lacks the columns {}; it needs {}", missing.join(", "), needed.join(","))]
     MissingColumns {
         /// Which.
         missing: Vec<String>,
+        /// All that there must be.
+        needed: &'static [&'static str],
     },
     /// A row holds a value that no measurement gives.
     #[error("links file, line {line}: {why}")]

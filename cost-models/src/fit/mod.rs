@@ -125,14 +125,13 @@ impl Fit<'_> {
             left_out: grid::left_out(&curve, points),
         });
         let plausible = if link == "hbm" { PLAUSIBLE_MEMORY } else { PLAUSIBLE_LINK };
-        if let Some((&key, &ps)) = points.iter().next_back() {
-            let rate = bytes_per_second((key, ps));
+        if let Some((&(bytes, transfers), &ps)) = points.iter().next_back() {
+            let rate = bytes_per_second(bytes, transfers, ps);
             if !plausible.contains(&rate) {
                 self.warnings.push(format!(
-                    "{link}, {mode}: {} at {} bytes is not plausible; are the times in milliseconds \
-                     and the sizes in bytes?",
-                    show_rate(rate),
-                    key.0
+                    "{link}, {mode}: {} at {bytes} bytes is not plausible; are the times in \
+                     milliseconds and the sizes in bytes?",
+                    show_rate(rate)
                 ));
             }
         }

@@ -10,7 +10,7 @@ use super::error::FitError;
 use crate::picos::{MIB, Picos};
 
 /// Columns that the file must have; others are ignored.
-pub(super) const COLUMNS: [&str; 6] = ["device", "link", "mode", "bytes", "transfers", "ms"];
+const COLUMNS: [&str; 6] = ["device", "link", "mode", "bytes", "transfers", "ms"];
 /// A point that takes longer than a day was not measured in milliseconds.
 const LONGEST_MS: f64 = 86_400_000.0;
 
@@ -109,7 +109,7 @@ fn locate_columns(headers: &csv::StringRecord) -> Result<[usize; 6], FitError> {
     if missing.is_empty() {
         Ok(COLUMNS.map(|name| position(name).unwrap_or_default()))
     } else {
-        Err(FitError::MissingColumns { missing })
+        Err(FitError::MissingColumns { missing, needed: &COLUMNS })
     }
 }
 
@@ -120,8 +120,8 @@ pub(super) fn median(times: &mut [u64]) -> u64 {
     if times.len() % 2 == 1 { times[middle] } else { times[middle - 1].midpoint(times[middle]) }
 }
 
-/// The rate in bytes a second that a point implies.
-pub(super) fn bytes_per_second(((bytes, transfers), ps): ((u64, u32), u64)) -> f64 {
+/// The rate in bytes a second of so many transfers that took so long together.
+pub(super) fn bytes_per_second(bytes: u64, transfers: u32, ps: u64) -> f64 {
     bytes as f64 * f64::from(transfers) / (ps as f64 * 1e-12)
 }
 

@@ -4,8 +4,8 @@
 //! the curve over the context bend, so nothing here is a slope: ask for the context, and invert by search.
 
 use super::layer::{
-    CompressedAttention, CompressedPast, GatedDelta, HeadsAttention, KimiDelta, LatentAttention,
-    Mamba2, Mixer, Span,
+    AttentionSpan, CompressedAttention, CompressedPast, GatedDelta, HeadsAttention, KimiDelta,
+    LatentAttention, Mamba2, Mixer,
 };
 use super::{Model, ranks};
 
@@ -147,14 +147,16 @@ impl Mixer {
     /// Bytes that one more token of full attention keeps on one rank; `None` for windows and states.
     pub fn growing_row(&self, format: KvFormat, tensor: u32) -> Option<u64> {
         match self {
-            Self::Heads(heads) if heads.span == Span::Full => Some(heads.row_bytes(format, tensor)),
+            Self::Heads(heads) if heads.span == AttentionSpan::Full => {
+                Some(heads.row_bytes(format, tensor))
+            }
             Self::Latent(latent) => Some(latent.row_bytes(format)),
             _ => None,
         }
     }
 }
 
-impl Span {
+impl AttentionSpan {
     /// Tokens kept of a context.
     pub fn kept(self, context: u64) -> u64 {
         match self {

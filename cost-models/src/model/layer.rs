@@ -44,7 +44,7 @@ pub enum Mixer {
 
 /// How far back a layer's attention reaches, and so how much it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum AttentionSpan {
     /// Every token.
     Full,
     /// The last so many tokens.
@@ -76,7 +76,7 @@ pub struct HeadsAttention {
     /// Width of a value head.
     pub value_width: u64,
     /// How far it reaches.
-    pub span: Span,
+    pub span: AttentionSpan,
     /// The query projection also makes an output gate, and is twice as wide.
     pub output_gate: bool,
     /// Queries, keys and values have biases.
@@ -233,9 +233,9 @@ impl Mixer {
         match self {
             Self::None => "none",
             Self::Heads(heads) => match heads.span {
-                Span::Full => "full",
-                Span::Sliding(_) => "sliding",
-                Span::Chunked(_) => "chunked",
+                AttentionSpan::Full => "full",
+                AttentionSpan::Sliding(_) => "sliding",
+                AttentionSpan::Chunked(_) => "chunked",
             },
             Self::Latent(_) => "latent",
             Self::Compressed(_) => "compressed",

@@ -6,7 +6,7 @@
 use super::Model;
 use super::kv::{KvBytes, KvFormat, StateElements, index_key_bytes};
 use super::layer::{
-    CompressedAttention, CompressedPast, HeadsAttention, LatentAttention, Mixer, Span,
+    AttentionSpan, CompressedAttention, CompressedPast, HeadsAttention, LatentAttention, Mixer,
 };
 
 /// Whose layout.
@@ -138,8 +138,8 @@ impl Model {
             let tokens = match &layer.mixer {
                 Mixer::Heads(heads) => {
                     let cells = match heads.span {
-                        Span::Full => all,
-                        Span::Sliding(window) | Span::Chunked(window) => {
+                        AttentionSpan::Full => all,
+                        AttentionSpan::Sliding(window) | AttentionSpan::Chunked(window) => {
                             let kept = window.saturating_mul(sequences);
                             all.min(pad(kept.saturating_add(micro_batch)))
                         }
@@ -174,13 +174,13 @@ struct Pages {
 impl Pages {
     fn heads(&self, heads: &HeadsAttention, context: u64, block: u64) -> u64 {
         let blocks = match heads.span {
-            Span::Full => context.div_ceil(block),
+            AttentionSpan::Full => context.div_ceil(block),
             // A window may straddle one block more than it fills.
-            Span::Sliding(window) => {
+            AttentionSpan::Sliding(window) => {
                 let kept = context.min((window - 1).saturating_add(self.in_flight));
                 kept.div_ceil(block).saturating_add(1)
             }
-            Span::Chunked(chunk) => {
+            AttentionSpan::Chunked(chunk) => {
                 context.min(chunk.saturating_add(self.in_flight)).div_ceil(block)
             }
         };

@@ -22,7 +22,7 @@ pub use builtin::{BuiltinModel, builtin_models};
 pub use bytes::{Formats, LayerExperts, RestFormat, WeightBytes};
 pub use error::ModelError;
 pub use kv::{KvBytes, KvFormat};
-pub use layer::{Experts, Layer, Mixer, Span};
+pub use layer::{AttentionSpan, Experts, Layer, Mixer};
 pub use layout::EngineLayout;
 pub use parameters::Parameters;
 pub use ranks::Parallel;

@@ -6,14 +6,14 @@
 use super::fields::Fields;
 use crate::model::ModelError;
 use crate::model::layer::{
-    CompressedAttention, CompressedPast, GatedDelta, HeadsAttention, Indexer, KimiDelta,
-    LatentAttention, Mamba2, Mixer, QkNorm, Span,
+    AttentionSpan, CompressedAttention, CompressedPast, GatedDelta, HeadsAttention, Indexer,
+    KimiDelta, LatentAttention, Mamba2, Mixer, QkNorm,
 };
 
 /// One mixer a layer.
 pub fn mixers(fields: &Fields<'_>, layers: u64) -> Result<Vec<Mixer>, ModelError> {
     if let Some(pattern) = fields.text("hybrid_override_pattern") {
-        let attention = Mixer::Heads(heads(fields, Span::Full)?);
+        let attention = Mixer::Heads(heads(fields, AttentionSpan::Full)?);
         let mamba = Mixer::Mamba2(mamba2(fields)?);
         let mixer = |part| match part {
             b'M' => mamba.clone(),
@@ -67,18 +67,18 @@ fn by_kind(fields: &Fields<'_>, kind: &str) -> Result<Mixer, ModelError> {
     match kind {
         "full_attention" | "attention" => match gemma_full(fields)? {
             Some(wide) => Ok(Mixer::Heads(wide)),
-            None => Ok(Mixer::Heads(heads(fields, Span::Full)?)),
+            None => Ok(Mixer::Heads(heads(fields, AttentionSpan::Full)?)),
         },
         "sliding_attention" => {
             let window = fields.tokens(&["sliding_window", "sliding_window_size"])?;
             let window = window.ok_or_else(|| fields.missing(&["sliding_window"]))?;
-            let attention = heads(fields, Span::Sliding(window))?;
+            let attention = heads(fields, AttentionSpan::Sliding(window))?;
             Ok(Mixer::Heads(attention))
         }
         "chunked_attention" => {
             let chunk = fields.tokens(&["attention_chunk_size"])?;
             let chunk = chunk.ok_or_else(|| fields.missing(&["attention_chunk_size"]))?;
-            Ok(Mixer::Heads(heads(fields, Span::Chunked(chunk))?))
+            Ok(Mixer::Heads(heads(fields, AttentionSpan::Chunked(chunk))?))
         }
         "linear_attention" => Ok(Mixer::GatedDelta(gated_delta(fields)?)),
         other => Err(unknown(fields, format!("it has layers of the kind `{other}`"))),
@@ -110,7 +110,7 @@ fn implied_kind(fields: &Fields<'_>, layer: u64) -> Result<&'static str, ModelEr
 }
 
 /// Grouped-query attention as the main fields give it.
-fn heads(fields: &Fields<'_>, span: Span) -> Result<HeadsAttention, ModelError> {
+fn heads(fields: &Fields<'_>, span: AttentionSpan) -> Result<HeadsAttention, ModelError> {
     let query_heads = fields.need_count(&["num_attention_heads"])?;
     let kv_heads = fields.count(&["num_key_value_heads"])?.unwrap_or(query_heads);
     let hidden = fields.need_width(&["hidden_size"])?;
@@ -151,7 +151,7 @@ fn heads(fields: &Fields<'_>, span: Span) -> Result<HeadsAttention, ModelError> 
 /// Gemma 4's full layers: fewer, wider heads whose values come from the keys' projection.
 fn gemma_full(fields: &Fields<'_>) -> Result<Option<HeadsAttention>, ModelError> {
     let Some(width) = fields.width(&["global_head_dim"])? else { return Ok(None) };
-    let local = heads(fields, Span::Full)?;
+    let local = heads(fields, AttentionSpan::Full)?;
     Ok(Some(HeadsAttention {
         kv_heads: fields.count(&["num_global_key_value_heads"])?.unwrap_or(local.kv_heads),
         key_width: width,
@@ -163,7 +163,7 @@ fn gemma_full(fields: &Fields<'_>) -> Result<Option<HeadsAttention>, ModelError>
 
 /// MiMo: windowed layers have heads and sinks of their own.
 fn mimo(fields: &Fields<'_>, sliding: bool) -> Result<Mixer, ModelError> {
-    let full = heads(fields, Span::Full)?;
+    let full = heads(fields, AttentionSpan::Full)?;
     if !sliding {
         let sinks = fields.flag("add_full_attention_sink_bias")?;
         return Ok(Mixer::Heads(HeadsAttention { sinks, ..full }));
@@ -175,7 +175,7 @@ fn mimo(fields: &Fields<'_>, sliding: bool) -> Result<Mixer, ModelError> {
         kv_heads: fields.count(&["swa_num_key_value_heads"])?.unwrap_or(full.kv_heads),
         key_width: fields.width(&["swa_head_dim"])?.unwrap_or(full.key_width),
         value_width: fields.width(&["swa_v_head_dim"])?.unwrap_or(full.value_width),
-        span: Span::Sliding(window),
+        span: AttentionSpan::Sliding(window),
         sinks: fields.flag("add_swa_attention_sink_bias")?,
         ..full
     }))

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::format::WeightFormat;
-use crate::model::{KvFormat, Mixer, RestFormat, Span};
+use crate::model::{AttentionSpan, KvFormat, Mixer, RestFormat};
 
 /// A small mixture of experts with plain attention.
 fn plain() -> Value {
@@ -115,14 +115,14 @@ fn which_layers_have_experts() {
 
 #[test]
 fn windows_chunks_and_states() {
-    let spans = |config: Value| -> Vec<Span> {
+    let spans = |config: Value| -> Vec<AttentionSpan> {
         let heads = |mixer: &Mixer| match mixer {
             Mixer::Heads(heads) => heads.span,
             other => panic!("{other:?}"),
         };
         read(&config).unwrap().layers.iter().map(|layer| heads(&layer.mixer)).collect()
     };
-    use Span::{Chunked, Full, Sliding};
+    use AttentionSpan::{Chunked, Full, Sliding};
     let oss = json!({"model_type": "gpt_oss", "sliding_window": 8});
     assert_eq!(spans(with(oss)), [Sliding(8), Full, Sliding(8), Full]);
     let llama = json!({"model_type": "llama4_text", "attention_chunk_size": 16});

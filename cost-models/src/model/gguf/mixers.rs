@@ -5,7 +5,8 @@ use super::keys::Keys;
 use super::reader::Value;
 use crate::model::ModelError;
 use crate::model::layer::{
-    GatedDelta, HeadsAttention, Indexer, KimiDelta, LatentAttention, Mamba2, Mixer, QkNorm, Span,
+    AttentionSpan, GatedDelta, HeadsAttention, Indexer, KimiDelta, LatentAttention, Mamba2, Mixer,
+    QkNorm,
 };
 
 /// The mixer of one layer.
@@ -107,7 +108,7 @@ fn plain(query_heads: u64, kv_heads: u64) -> HeadsAttention {
         kv_heads,
         key_width: 1,
         value_width: 1,
-        span: Span::Full,
+        span: AttentionSpan::Full,
         output_gate: false,
         qkv_bias: false,
         output_bias: false,
@@ -124,7 +125,7 @@ fn heads(keys: &Keys<'_>, layer: u64) -> Result<HeadsAttention, ModelError> {
     let kv = keys.of_layer("attention.head_count_kv", layer)?.unwrap_or(query);
     let span = span(keys, layer)?;
     let implied = keys.need_width("embedding_length")? / query;
-    let local = !matches!(span, Span::Full);
+    let local = !matches!(span, AttentionSpan::Full);
     let width = |key: &str| -> Result<u64, ModelError> {
         let of_windows = if local { keys.width(&format!("attention.{key}_swa"))? } else { None };
         let all = keys.width(&format!("attention.{key}"))?;
@@ -139,13 +140,13 @@ fn heads(keys: &Keys<'_>, layer: u64) -> Result<HeadsAttention, ModelError> {
 }
 
 /// Which layers have a window: listed, every so many, or as the architecture implies.
-fn span(keys: &Keys<'_>, layer: u64) -> Result<Span, ModelError> {
+fn span(keys: &Keys<'_>, layer: u64) -> Result<AttentionSpan, ModelError> {
     if keys.architecture == "llama4" {
         let full = (layer + 1).is_multiple_of(4);
-        return Ok(if full { Span::Full } else { Span::Chunked(8192) });
+        return Ok(if full { AttentionSpan::Full } else { AttentionSpan::Chunked(8192) });
     }
     let window = keys.tokens("attention.sliding_window")?.filter(|window| *window > 0);
-    let Some(window) = window else { return Ok(Span::Full) };
+    let Some(window) = window else { return Ok(AttentionSpan::Full) };
     let sliding = match keys.get("attention.sliding_window_pattern") {
         Some(Value::List(list)) => list.get(layer as usize).is_some_and(|flag| *flag != 0),
         Some(Value::Number(every @ 1..)) => !(layer + 1).is_multiple_of(*every),
@@ -154,5 +155,5 @@ fn span(keys: &Keys<'_>, layer: u64) -> Result<Span, ModelError> {
             _ => return Err(keys.unknown("it names a window but not the layers that have it")),
         },
     };
-    Ok(if sliding { Span::Sliding(window) } else { Span::Full })
+    Ok(if sliding { AttentionSpan::Sliding(window) } else { AttentionSpan::Full })
 }

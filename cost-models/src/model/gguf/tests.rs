@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::model::{KvFormat, Mixer, Parallel, Span};
+use crate::model::{AttentionSpan, KvFormat, Mixer, Parallel};
 use crate::{GgmlType, SlotLayout};
 
 /// Builds a file: keys, then tensors whose offsets follow from their sizes.
@@ -160,7 +160,7 @@ fn mixed_types_give_slots_of_their_own() {
         model.layers.iter().map(|layer| layer.mixer.kv(100, KvFormat::Q8_0, 1).tokens).collect();
     assert_eq!(kv, [16 * 2 * 4 * 34, 100 * 2 * 2 * 34]);
     assert!(
-        matches!(&model.layers[0].mixer, Mixer::Heads(heads) if heads.span == Span::Sliding(16))
+        matches!(&model.layers[0].mixer, Mixer::Heads(heads) if heads.span == AttentionSpan::Sliding(16))
     );
 }
 
