@@ -1,8 +1,9 @@
-//! `docs/answers.md` cannot rot: every command in it is run, and must print what stands there.
+//! `docs/answers.md` and `docs/receipts.md` cannot rot: every command in them is run, and must print
+//! what stands there.
 //!
 //! A console block is `$ hotset ...` and its output; a line `[...]` stands for lines left out.
 
-use crate::common::stdout;
+use crate::common::{hotset, shared, stdout};
 
 /// The console blocks: arguments, and the lines below the command.
 fn blocks(text: &str) -> Vec<(Vec<&str>, Vec<&str>)> {
@@ -36,7 +37,7 @@ fn compare(arguments: &[&str], expected: &[&str], printed: &str) {
             .find(|start| printed[*start..].starts_with(&part));
         let Some(start) = found else {
             panic!(
-                "docs/answers.md, hotset {}: not as printed:\n{}\nprinted:\n{}",
+                "hotset {}: not as printed:\n{}\nprinted:\n{}",
                 arguments.join(" "),
                 part.join("\n"),
                 printed.join("\n")
@@ -59,6 +60,36 @@ fn every_answer_is_what_its_command_prints() {
     assert!(blocks.len() >= 13);
     for (arguments, expected) in &blocks {
         compare(arguments, expected, &stdout(arguments));
+    }
+}
+
+#[test]
+fn every_receipt_is_what_its_command_prints() {
+    let text = include_str!("../docs/receipts.md");
+    let blocks = blocks(text);
+    assert!(blocks.len() >= 20, "{} commands", blocks.len());
+    for (arguments, expected) in &blocks {
+        compare(arguments, expected, &printed(arguments));
+    }
+}
+
+/// What a command prints, whether its check passes or not.
+fn printed(arguments: &[&str]) -> String {
+    let output = hotset(arguments);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "hotset {}", arguments.join(" "));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn every_receipt_is_on_the_page() {
+    let Some(seeds) = shared("receipts/seeds.toml") else { return };
+    let seeds = std::fs::read_to_string(seeds).expect("the seeds");
+    let page = include_str!("../docs/receipts.md");
+    let ids: Vec<&str> =
+        seeds.lines().filter_map(|line| line.strip_prefix("id = \"")?.split('"').next()).collect();
+    assert!(ids.len() >= 25, "{} receipts", ids.len());
+    for id in ids {
+        assert!(page.contains(&format!("`{id}`")), "{id} is not in docs/receipts.md");
     }
 }
 

@@ -82,6 +82,17 @@ pub(crate) fn ps_per_mib(bytes_per_second: f64) -> u64 {
 
 /// A link and everything that is known about its cost.
 ///
+/// ```
+/// use hotset_cost_models::{MIB, find_link};
+///
+/// let link = find_link("h200-pcie")?;
+/// // Four experts of 12.61 MiB that a layer waits for are one burst, cheaper than four copies alone.
+/// let expert = 12 * MIB + 639_795;
+/// assert!(link.demand_ps(expert, 4) < 4 * link.demand_ps(expert, 1));
+/// assert_eq!(find_link("zgx-c2c")?.transfer(160 * MIB).as_ms_f64(), 0.43);
+/// # Ok::<(), hotset_cost_models::UnknownLink>(())
+/// ```
+///
 /// Bounds that hold for every size and count, and that prices rest on: `n` times [`Link::queued_ps`] <=
 /// [`Link::demand_ps`] of `n` <= `n` times [`Link::demand_ps`] of 1, and [`Link::burst_ps`] <= [`Link::demand_ps`].
 #[derive(Clone, Debug, PartialEq, Eq)]

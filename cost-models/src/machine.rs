@@ -40,6 +40,16 @@ impl HbmModel {
 }
 
 /// A machine and everything that was measured on it.
+///
+/// ```
+/// use hotset_cost_models::find_machine;
+///
+/// let machine = find_machine("h200")?;
+/// let memory = machine.hbm.as_ref().expect("it was measured");
+/// assert_eq!(memory.saturated_gb_s().round(), 4453.0);
+/// assert!(machine.link("h200-nvlink").is_some());
+/// # Ok::<(), hotset_cost_models::UnknownMachine>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineProfile {
     /// Short name; the names of its links start with it.

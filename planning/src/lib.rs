@@ -22,6 +22,7 @@ mod routing;
 mod sources;
 mod speed;
 mod split;
+mod summary;
 mod vary;
 mod verdict;
 mod weights;
@@ -31,7 +32,7 @@ pub use coefficient::Coefficient;
 pub use error::PlanError;
 pub use fit::fit;
 pub use memory::MemoryLine;
-pub use plan::{Longest, MachineSummary, ModelSummary, PlanReport, RequestSummary, plan};
+pub use plan::{Longest, PlanReport, plan};
 pub use preflight::{Preflight, preflight};
 pub use request::{
     Bank, Checkpoint, Load, MeasuredStep, MemoryReserve, MissPricing, Offload, Pace, Request,
@@ -41,5 +42,6 @@ pub use right_sized::Alternative;
 pub use routing::{Routing, RoutingNeed, RoutingSummary, StepKind, Unions};
 pub use speed::{Rate, Speed, StepParts};
 pub use split::{MemorySplit, SplitFront};
+pub use summary::{MachineSummary, ModelSummary, RequestSummary};
 pub use vary::{Point, WhatIf, what_if};
 pub use verdict::{Binding, Fit, FitVerdict};

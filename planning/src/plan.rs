@@ -12,8 +12,9 @@ use crate::routing::{Routing, RoutingSummary, StepKind, Unions};
 use crate::sources::routing_coefficient;
 use crate::speed::Speed;
 use crate::split::{SplitFront, ladder, split};
+use crate::summary::{MachineSummary, ModelSummary, RequestSummary};
 use crate::verdict::{Fit, FitVerdict};
-use crate::weights::{RankWeights, weights};
+use crate::weights::weights;
 use crate::{PlanError, Request};
 
 /// A plan in full.
@@ -53,79 +54,6 @@ pub struct PlanReport {
     pub warnings: Vec<String>,
 }
 
-/// A model in results.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ModelSummary {
-    /// Its name.
-    pub name: String,
-    /// Its architecture.
-    pub architecture: String,
-    /// Parameters.
-    pub parameters: u64,
-    /// Parameters of one token's way.
-    pub active_parameters: u64,
-    /// Layers, and those with experts.
-    pub layers: usize,
-    /// Layers with routed experts.
-    pub moe_layers: usize,
-    /// Experts of a layer.
-    pub experts: u32,
-    /// Of them, chosen for a token.
-    pub top_k: u32,
-    /// What mixes tokens, by kind of layer.
-    pub mixers: String,
-    /// Weights in bytes on one accelerator, draft layers left out.
-    pub weights_bytes: u64,
-    /// Of them, the routed experts.
-    pub routed_bytes: u64,
-    /// Bytes of the largest expert as stored.
-    pub expert_bytes: u64,
-    /// Where those come from.
-    pub weights_source: String,
-}
-
-/// A machine in results.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct MachineSummary {
-    /// Its name.
-    pub name: String,
-    /// One line for a person.
-    pub description: String,
-    /// Accelerators in use, and hosts that they stand in.
-    pub ranks: u32,
-    /// Of them, in one host.
-    pub ranks_per_host: u32,
-    /// Host and accelerator share one memory.
-    pub unified: bool,
-    /// Memory of one accelerator.
-    pub memory_bytes: u64,
-    /// Memory of one host.
-    pub host_memory_bytes: u64,
-    /// The link.
-    pub link: String,
-}
-
-/// What was asked, beside model and machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RequestSummary {
-    /// Tokens that each sequence may hold.
-    pub context: u64,
-    /// Sequences at once.
-    pub users: u32,
-    /// Tokens drafted a step.
-    pub drafts: u32,
-    /// Format of keys and values.
-    pub kv: &'static str,
-    /// Bytes of one sequence's keys, values and states by the algorithm.
-    pub kv_bytes_algorithm: u64,
-    /// The same as the engine lays them out.
-    pub kv_bytes: u64,
-    /// Tensor-parallel accelerators.
-    pub tensor_parallel: u32,
-    /// Expert-parallel accelerators.
-    pub expert_parallel: u32,
-}
-
 /// How long contexts may grow, with the users asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Longest {
@@ -146,6 +74,20 @@ impl PlanReport {
 }
 
 /// Plans `request` with the routing given.
+///
+/// ```
+/// use hotset_cost_models::{Model, find_hardware};
+/// use hotset_planning::{FitVerdict, Request, Routing, plan};
+///
+/// let machine = find_hardware("rtx-4090").unwrap();
+/// let mut request = Request::new(Model::builtin("OLMoE-1B-7B").unwrap(), machine);
+/// request.reserve.free = Some(8 << 30);
+/// let report = plan(&request, &Routing::uniform(&request.model))?;
+/// assert_eq!(report.fit.verdict, FitVerdict::Cached);
+/// let speed = report.speed.expect("it fits");
+/// assert!(speed.no_overlap.tokens_per_s <= speed.perfect.tokens_per_s);
+/// # Ok::<(), hotset_planning::PlanError>(())
+/// ```
 ///
 /// # Errors
 /// [`PlanError`].
@@ -189,9 +131,9 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
     Ok(PlanReport {
         schema: SCHEMA,
         hotset: env!("CARGO_PKG_VERSION"),
-        model: model_summary(request, &weights),
-        machine: machine_summary(request),
-        asked: request_summary(request),
+        model: ModelSummary::of(request, &weights),
+        machine: MachineSummary::of(request),
+        asked: RequestSummary::of(request),
         longest: longest(request, &fitting, &fit),
         warnings: warnings(request, &fit, routing).into_iter().chain(thrashing).collect(),
         fit,
@@ -215,59 +157,6 @@ fn break_even(request: &Request, routing: &Routing<'_>, speed: &Speed) -> Result
     let pricing = Pricing::new(&plain, &weights);
     let without = pricing.speed(routing, &fit, plain.users, plain.context)?;
     Ok(speed.timeline.step_ms / without.timeline.step_ms)
-}
-
-fn model_summary(request: &Request, weights: &RankWeights) -> ModelSummary {
-    let model = &request.model;
-    let most = |of: fn(&hotset_cost_models::model::Experts) -> u32| {
-        model.moe_layers().map(|(_, experts)| of(experts)).max().unwrap_or(0)
-    };
-    ModelSummary {
-        name: model.name.clone(),
-        architecture: model.architecture.clone(),
-        parameters: model.parameters().total(),
-        active_parameters: model.active_parameters(),
-        layers: model.layers.len(),
-        moe_layers: model.moe_layers().count(),
-        experts: most(|experts| experts.count),
-        top_k: most(|experts| experts.top_k),
-        mixers: model.mixers(),
-        weights_bytes: weights.bytes.total(),
-        routed_bytes: weights.bytes.routed(),
-        expert_bytes: weights.bytes.experts.iter().map(|layer| layer.stored).max().unwrap_or(0),
-        weights_source: weights.source.clone(),
-    }
-}
-
-fn machine_summary(request: &Request) -> MachineSummary {
-    let machine = &request.machine;
-    MachineSummary {
-        name: machine.name.clone(),
-        description: machine.description.clone(),
-        ranks: request.ranks(),
-        ranks_per_host: request.ranks_per_host(),
-        unified: machine.unified,
-        memory_bytes: machine.memory.value,
-        host_memory_bytes: machine.host_memory.value,
-        link: request.link().name.clone(),
-    }
-}
-
-fn request_summary(request: &Request) -> RequestSummary {
-    let (model, tensor) = (&request.model, request.parallel.tensor);
-    let context = request.context;
-    RequestSummary {
-        context,
-        users: request.users,
-        drafts: request.speculation.drafts,
-        kv: request.storage.kv.name(),
-        kv_bytes_algorithm: model.kv(context, request.storage.kv, tensor).total(),
-        kv_bytes: model
-            .kv_in(request.storage.layout, context, 1, request.storage.kv, tensor)
-            .total(),
-        tensor_parallel: request.parallel.tensor,
-        expert_parallel: request.parallel.expert,
-    }
 }
 
 /// Contexts beyond this are not looked for where the model does not say.

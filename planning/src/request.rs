@@ -9,7 +9,22 @@ use serde::Serialize;
 
 use crate::routing::StepKind;
 
-/// A request for a plan.
+/// A request for a plan: only the model and the machine must be given.
+///
+/// ```
+/// use hotset_cost_models::{Model, find_hardware};
+/// use hotset_planning::{Bank, FitVerdict, Request, fit};
+///
+/// let machine = find_hardware("rtx-4090").unwrap();
+/// let mut request = Request::new(Model::builtin("OLMoE-1B-7B").unwrap(), machine);
+/// request.users = 4;
+/// request.reserve.free = Some(8 << 30);
+/// assert_eq!(fit(&request)?.verdict, FitVerdict::Cached, "12 GiB of experts, 8 GiB free");
+/// request.offload.bank = Some(Bank::Inclusive);
+/// request.context = 0;
+/// assert!(fit(&request).unwrap_err().to_string().starts_with("`Request::context` is 0"));
+/// # Ok::<(), hotset_planning::PlanError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The model.

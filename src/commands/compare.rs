@@ -2,7 +2,7 @@
 
 use hotset::sim::compare;
 
-use super::request::{request, with_threads};
+use super::request::{own_compute_warnings, request, with_threads};
 use crate::cli::CompareArgs;
 use crate::fault::{Fault, Verdict};
 use crate::progress::Bar;
@@ -15,6 +15,8 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Fault> {
     let work = || compare(&trace, &request, &Bar::new());
     let mut report = with_threads(args.replay.threads, work)??;
     report.settings.machine.clone_from(&args.replay.time.machine);
-    output::give(&hotset::reports::comparison(&report)?, &args.output)?;
+    let mut output = hotset::reports::comparison(&report)?;
+    output.warnings.extend(own_compute_warnings(&args.replay.time, &request.links));
+    output::give(&output, &args.output)?;
     Ok(Verdict::Passed)
 }

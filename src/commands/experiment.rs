@@ -3,7 +3,7 @@
 use hotset::experiments::{Arm, Parts, Plan, prediction_costs};
 use hotset::traces::{Trace, Workload};
 
-use super::request::{time, with_threads};
+use super::request::{own_compute_warnings, time, with_threads};
 use crate::cli::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 use crate::fault::{Fault, Verdict};
 use crate::progress::Bar;
@@ -27,7 +27,9 @@ fn semantic(args: &SemanticArgs) -> Result<Verdict, Fault> {
     let plan = plan(&args.experiment, None)?;
     let work = || hotset::experiments::semantic(&trace, &plan, &args.repeat, &Bar::new());
     let report = with_threads(args.experiment.threads, work)??;
-    output::give(&hotset::reports::semantic(&report)?, &args.experiment.output)?;
+    let mut output = hotset::reports::semantic(&report)?;
+    output.warnings.extend(own_compute_warnings(&args.experiment.time, &plan.links));
+    output::give(&output, &args.experiment.output)?;
     Ok(Verdict::Passed)
 }
 
@@ -39,7 +41,9 @@ fn prefetch(args: &PrefetchArgs) -> Result<Verdict, Fault> {
     if args.time_predictors {
         tell_costs(&trace, &plan, &args.lookahead)?;
     }
-    output::give(&hotset::reports::prefetch(&report)?, &args.experiment.output)?;
+    let mut output = hotset::reports::prefetch(&report)?;
+    output.warnings.extend(own_compute_warnings(&args.experiment.time, &plan.links));
+    output::give(&output, &args.experiment.output)?;
     Ok(Verdict::Passed)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hotset::cost_models::{Link, MachineProfile};
+use hotset::cost_models::{ComputeSource, Link, MachineProfile};
 use hotset::policies::Need;
 use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, TimeModel};
 use hotset::traces::Trace;
@@ -122,6 +122,26 @@ fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition>
     let composed =
         |concurrency| Composition { concurrency, chunk, verify: args.verify_tokens, arrival };
     args.concurrency.map(composed)
+}
+
+/// Links whose source measured a token's compute beside them, where another compute is priced only
+/// because none was given: beside the wrong one, findings turn around.
+pub fn own_compute_warnings(args: &TimeArgs, links: &[Link]) -> Vec<String> {
+    if args.machine.is_some() || args.compute_ms.is_some() {
+        return Vec::new();
+    }
+    let warning = |link: &Link| {
+        let compute = link.token_compute(None);
+        let ms = compute.time.as_ms_f64();
+        (compute.source == ComputeSource::Profile).then(|| {
+            format!(
+                "link {} was measured beside {ms} ms of compute a token, and no compute was given: \
+                 --compute-ms {ms} takes it",
+                link.name
+            )
+        })
+    };
+    links.iter().filter_map(warning).collect()
 }
 
 /// What takes how long; `dense_bytes` are read for each layer where a machine's memory prices kernels.

@@ -31,6 +31,24 @@ pub use stored::Stored;
 use crate::format::WeightFormat;
 
 /// A mixture-of-experts model.
+///
+/// ```
+/// use hotset_cost_models::Model;
+/// use hotset_cost_models::model::KvFormat;
+///
+/// let config = r#"{
+///     "model_type": "olmoe", "num_hidden_layers": 16, "hidden_size": 2048, "vocab_size": 50304,
+///     "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 1024,
+///     "num_experts": 64, "num_experts_per_tok": 8, "torch_dtype": "bfloat16"
+/// }"#;
+/// let model = Model::from_config_str(config, "config.json")?;
+/// assert_eq!(model.expert_count(), 16 * 64);
+/// // 64 experts of three 2048 x 1024 matrices in each of 16 layers.
+/// assert_eq!(model.parameters().routed, 16 * 64 * 3 * 2048 * 1024);
+/// // Keys and values of 16 heads of 128 in two bytes.
+/// assert_eq!(model.kv(1, KvFormat::Bf16, 1).total(), 16 * 2 * 16 * 128 * 2);
+/// # Ok::<(), hotset_cost_models::ModelError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// The name given, or the file's.
