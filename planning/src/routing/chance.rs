@@ -1,7 +1,10 @@
 //! The arithmetic of independent choices: what tokens need that choose on their own.
 
+use super::shape::MeanLayer;
+
 /// `E (1 - (1 - k/E)^T)`.
-pub(super) fn union_of_uniform(experts: f64, top_k: f64, tokens: u64) -> f64 {
+pub(super) fn union_of_uniform(mean: MeanLayer, tokens: u64) -> f64 {
+    let MeanLayer { experts, top_k } = mean;
     if experts <= 0.0 {
         return 0.0;
     }

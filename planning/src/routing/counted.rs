@@ -11,6 +11,7 @@ use hotset_traces::{Histogram, LayerShape, Shape};
 
 use super::chance::power;
 use super::need::{RoutingNeed, StepKind};
+use super::shape::layers_of;
 use crate::PlanError;
 
 /// Chances of experts, and what steps need of them.
@@ -34,13 +35,7 @@ impl Counted {
     /// Of an engine's counts. Only their proportions within a layer matter: an engine that counts
     /// on several ranks counts every use several times.
     pub(super) fn of_histogram(model: &Model, histogram: &Histogram) -> Result<Self, PlanError> {
-        let shape = model.moe_layers().map(|(number, experts)| LayerShape {
-            number,
-            experts: experts.count,
-            top_k: experts.top_k,
-            expert_bytes: 0,
-        });
-        let shape = Shape::new(shape.collect())?;
+        let shape = Shape::new(layers_of(model))?;
         let uses = histogram.uses(&shape)?;
         let mut from = 0;
         let mut layers = Vec::new();

@@ -7,6 +7,7 @@ use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Steps, Window, drive}
 use hotset_traces::{IdColumn, Phase, Trace};
 
 use super::need::StepKind;
+use super::shape::MeanLayer;
 use super::stack::GroupStack;
 use crate::PlanError;
 
@@ -19,9 +20,8 @@ pub(super) struct Measured {
     from: u32,
     /// Mean misses of a layer in a step, with `from` slots, `from + 1` and so on; never rising.
     misses: Vec<f64>,
-    /// Experts and top-k of a layer, and experts over all layers, of the trace.
-    pub(super) experts: f64,
-    pub(super) top_k: f64,
+    /// The trace's mean layer, and its experts over all layers.
+    pub(super) mean: MeanLayer,
     total: f64,
 }
 
@@ -146,15 +146,11 @@ impl Measured {
         });
         let misses = misses.collect();
         let distinct = lru.accesses / counted;
-        let mean = |of: fn(&hotset_traces::LayerShape) -> u32| {
-            shape.layers().iter().map(|layer| f64::from(of(layer))).sum::<f64>() / layers
-        };
         Ok(Self {
             distinct,
             from: lru.from,
             misses,
-            experts: mean(|layer| layer.experts),
-            top_k: mean(|layer| layer.top_k),
+            mean: MeanLayer::of(shape.layers()),
             total: f64::from(total),
         })
     }

@@ -9,6 +9,7 @@ mod chance;
 mod counted;
 mod measured;
 mod need;
+mod shape;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -28,14 +29,14 @@ use chance::union_of_uniform;
 use counted::{Counted, lock};
 use measured::{Measured, decode_rows};
 pub use need::{RoutingNeed, StepKind};
+use shape::{MeanLayer, alike, in_words, layers_of};
 pub use unions::Unions;
 
 /// How a model's tokens choose experts.
 #[derive(Debug)]
 pub struct Routing<'a> {
     source: Source<'a>,
-    experts: f64,
-    top_k: f64,
+    mean: MeanLayer,
 }
 
 #[derive(Debug)]
@@ -89,8 +90,7 @@ impl<'a> Routing<'a> {
     /// skewed and repeats itself.
     #[must_use]
     pub fn uniform(model: &Model) -> Self {
-        let (experts, top_k) = shape_of(model);
-        Self { source: Source::Uniform, experts, top_k }
+        Self { source: Source::Uniform, mean: MeanLayer::of(&layers_of(model)) }
     }
 
     /// Routing as an engine counted it: how often each expert was used.
@@ -99,14 +99,14 @@ impl<'a> Routing<'a> {
     /// [`PlanError::Trace`] naming both numbers where the layers or experts are not the model's;
     /// [`PlanError::Setting`] for counts that its top-k cannot give.
     pub fn of_histogram(model: &Model, histogram: &Histogram) -> Result<Self, PlanError> {
-        let (experts, top_k) = shape_of(model);
+        let mean = MeanLayer::of(&layers_of(model));
         let source = Source::Histogram {
             counted: Counted::of_histogram(model, histogram)?,
             name: histogram.name.clone(),
             format: histogram.format,
             uses: histogram.total(),
         };
-        Ok(Self { source, experts, top_k })
+        Ok(Self { source, mean })
     }
 
     /// Routing as `trace` has it; `stand_in` lets another model's trace stand for this one's.
@@ -114,17 +114,15 @@ impl<'a> Routing<'a> {
     /// # Errors
     /// [`PlanError::OtherModel`], [`PlanError::Setting`] for a trace without decode tokens.
     pub fn of_trace(model: &Model, trace: &'a Trace, stand_in: bool) -> Result<Self, PlanError> {
-        let (experts, top_k) = shape_of(model);
-        let of_trace = trace.shape().layers().iter().map(|layer| (layer.experts, layer.top_k));
-        let of_model = model.moe_layers().map(|(_, experts)| (experts.count, experts.top_k));
-        let same = of_trace.eq(of_model);
+        let of_model = layers_of(model);
+        let mean = MeanLayer::of(&of_model);
+        let same = alike(trace.shape().layers(), &of_model);
         if !same && !stand_in {
-            let layers = trace.shape().layers();
             return Err(PlanError::OtherModel {
                 trace: trace.name().to_owned(),
-                trace_shape: in_words(layers.iter().map(|layer| (layer.experts, layer.top_k))),
+                trace_shape: in_words(trace.shape().layers()),
                 model: model.name.clone(),
-                model_shape: in_words(model.moe_layers().map(|(_, e)| (e.count, e.top_k))),
+                model_shape: in_words(&of_model),
             });
         }
         if trace.phases().iter().all(|phase| *phase != Phase::Decode as u8) {
@@ -133,7 +131,7 @@ impl<'a> Routing<'a> {
         }
         let curves = Mutex::new(BTreeMap::new());
         let source = Source::Trace { trace, stand_in: !same, curves };
-        Ok(Self { source, experts, top_k })
+        Ok(Self { source, mean })
     }
 
     /// Measures these kinds of steps, in parallel; asked again, they cost nothing.
@@ -175,7 +173,7 @@ impl<'a> Routing<'a> {
     /// [`PlanError::Users`].
     pub fn need(&self, kind: StepKind, share: f64) -> Result<RoutingNeed, PlanError> {
         let tokens = kind.tokens_in_all();
-        let uniform = union_of_uniform(self.experts, self.top_k, tokens);
+        let uniform = union_of_uniform(self.mean, tokens);
         let (stand_in, curves) = match &self.source {
             Source::Uniform => {
                 let misses = if share >= 1.0 { 0.0 } else { uniform * (1.0 - share) };
@@ -190,9 +188,10 @@ impl<'a> Routing<'a> {
             return Ok(RoutingNeed { distinct: uniform, misses: uniform });
         };
         let distinct = if *stand_in {
-            let of_trace = union_of_uniform(measured.experts, measured.top_k, tokens);
-            let most = self.experts.min(self.top_k * tokens as f64);
-            (uniform * measured.distinct / of_trace).clamp(self.top_k.min(most), most)
+            let of_trace = union_of_uniform(measured.mean, tokens);
+            let MeanLayer { experts, top_k } = self.mean;
+            let most = experts.min(top_k * tokens as f64);
+            (uniform * measured.distinct / of_trace).clamp(top_k.min(most), most)
         } else {
             measured.distinct
         };
@@ -216,19 +215,4 @@ impl<'a> Routing<'a> {
             }
         }
     }
-}
-
-/// Mean experts and top-k of the layers.
-fn shape_of(model: &Model) -> (f64, f64) {
-    let layers = model.moe_layers().count().max(1) as f64;
-    let experts: f64 = model.moe_layers().map(|(_, experts)| f64::from(experts.count)).sum();
-    let top_k: f64 = model.moe_layers().map(|(_, experts)| f64::from(experts.top_k)).sum();
-    (experts / layers, top_k / layers)
-}
-
-fn in_words(layers: impl Iterator<Item = (u32, u32)>) -> String {
-    let layers: Vec<(u32, u32)> = layers.collect();
-    let (experts, top_k) = layers.first().copied().unwrap_or_default();
-    let mixed = if layers.iter().any(|layer| *layer != (experts, top_k)) { ", mixed" } else { "" };
-    format!("{} layers x {experts} experts, top-{top_k}{mixed}", layers.len())
 }

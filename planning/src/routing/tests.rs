@@ -21,8 +21,11 @@ fn olmoe() -> Model {
 fn powers_are_products() {
     assert_eq!(power(0.5, 0), 1.0);
     assert_eq!(power(0.5, 5), 1.0 / 32.0);
-    assert_eq!(union_of_uniform(4.0, 1.0, 2), 4.0 * (1.0 - 0.75 * 0.75));
-    assert_eq!(union_of_uniform(8.0, 2.0, 1), 2.0);
+    assert_eq!(
+        union_of_uniform(MeanLayer { experts: 4.0, top_k: 1.0 }, 2),
+        4.0 * (1.0 - 0.75 * 0.75)
+    );
+    assert_eq!(union_of_uniform(MeanLayer { experts: 8.0, top_k: 2.0 }, 1), 2.0);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::chance::{power, union_of_uniform};
 use super::counted::Counted;
 use super::measured::decode_rows;
 use super::need::StepKind;
+use super::shape::MeanLayer;
 use super::{Routing, Source};
 use crate::PlanError;
 
@@ -53,13 +54,10 @@ impl Routing<'_> {
         };
         let sum: f64 = inclusion.iter().map(of_layer).sum();
         let layers = trace.shape().layers();
-        let mean = |of: fn(&hotset_traces::LayerShape) -> u32| {
-            layers.iter().map(|layer| f64::from(of(layer))).sum::<f64>() / layers.len() as f64
-        };
         Ok(Some(Unions {
             users,
             tokens,
-            uniform: union_of_uniform(mean(|l| l.experts), mean(|l| l.top_k), kind.tokens_in_all()),
+            uniform: union_of_uniform(MeanLayer::of(layers), kind.tokens_in_all()),
             windows: sum / layers.len() as f64,
             replayed: need.distinct,
         }))
