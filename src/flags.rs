@@ -5,7 +5,41 @@
 //! person types, so that no message is written twice.
 
 /// Each field that a library's message names, and its flag.
-const FLAGS: &[(&str, &str)] = &[("Replayed::phase", "--phase"), ("Replayed::steps", "--chunk")];
+const FLAGS: &[(&str, &str)] = &[
+    // conformance
+    ("Replayed::phase", "--phase"),
+    ("Replayed::steps", "--chunk"),
+    // planning
+    ("MemoryReserve::activations", "--activations"),
+    ("MemoryReserve::buffers", "--prefill-buffers"),
+    ("MemoryReserve::chunk", "--chunk"),
+    ("MemoryReserve::draft", "--draft-model"),
+    ("MemoryReserve::free", "--free"),
+    ("MemoryReserve::graphs", "--graphs"),
+    ("MemoryReserve::host_reserved", "--host-reserved"),
+    ("MemoryReserve::other", "--other"),
+    ("MemoryReserve::overlap", "--prefill-overlap"),
+    ("MemoryReserve::process", "--process"),
+    ("MemoryReserve::slack", "--slack"),
+    ("MemoryReserve::usable_share", "--usable-share"),
+    ("Offload::bank", "--bank"),
+    ("Offload::load", "--load"),
+    ("Offload::misses", "--miss"),
+    ("Pace::efficiency", "--efficiency"),
+    ("Pace::fixed_ms", "--fixed-ms"),
+    ("Pace::measured", "--measured-step"),
+    ("Parallel::expert", "--ep"),
+    ("Parallel::tensor", "--tp"),
+    ("Request::context", "--context"),
+    ("Request::users", "--users"),
+    ("Routing::of_histogram", "--histogram"),
+    ("Routing::of_trace", "--trace"),
+    ("Routing::of_trace::stand_in", "--stand-in"),
+    ("Speculation::accept", "--accept"),
+    ("Speculation::drafts", "--speculate"),
+    ("Storage::checkpoint", "--weights"),
+    ("WhatIf::axes", "--vary"),
+];
 
 /// A library's text with flags where it names fields.
 pub fn with_flags(text: &str) -> String {
