@@ -5,6 +5,7 @@ mod commands;
 mod fault;
 mod flags;
 mod interrupt;
+mod names;
 mod output;
 mod parse;
 mod progress;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use cli::{Cli, Command, TraceCommand};
-use fault::{Fault, Verdict};
+use fault::{Ending, Fault};
 
 fn main() -> ExitCode {
     interrupt::install();
@@ -22,13 +23,13 @@ fn main() -> ExitCode {
     let matches = command.clone().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match output::apart(&command, &matches).and_then(|()| run(cli)) {
-        Ok(Verdict::Passed) => ExitCode::SUCCESS,
-        Ok(Verdict::Failed) => ExitCode::from(1),
+        Ok(Ending::Passed) => ExitCode::SUCCESS,
+        Ok(Ending::Failed) => ExitCode::from(1),
         Err(fault) => fault.report(),
     }
 }
 
-fn run(cli: Cli) -> Result<Verdict, Fault> {
+fn run(cli: Cli) -> Result<Ending, Fault> {
     match cli.command {
         Command::Compare(args) => commands::compare::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),

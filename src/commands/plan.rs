@@ -6,7 +6,7 @@ use hotset::planning::{Axis, Knob, PlanError, Request, Room, Routing, Speculatio
 
 use super::request::with_threads;
 use crate::cli::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::{commands, output, parse};
 
 /// vLLM's defaults: tokens a block, tokens that a step may add.
@@ -16,7 +16,7 @@ const VLLM_IN_FLIGHT: u64 = 8192;
 const MICRO_BATCH: u64 = 512;
 
 /// Plans, or plans at many values.
-pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let request = request(&args.setting)?;
     let axes: Vec<Axis> =
         args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
@@ -38,15 +38,15 @@ pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
         hotset::reports::what_if(&with_threads(args.threads, work)??)?
     };
     output::give(&output, &args.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// Checks the contract of every rank: the exit code says whether it is kept.
-pub fn preflight(args: &PreflightArgs) -> Result<Verdict, Fault> {
+pub fn preflight(args: &PreflightArgs) -> Result<Ending, Fault> {
     refuse_idle(&args.setting, args.setting.pace.speculate > 0)?;
     let report = hotset::planning::preflight(&request(&args.setting)?, args.cached)?;
     output::give(&hotset::reports::preflight(&report)?, &args.output)?;
-    Ok(if report.passes { Verdict::Passed } else { Verdict::Failed })
+    Ok(if report.passes { Ending::Passed } else { Ending::Failed })
 }
 
 /// Refuses flags of speculation where nothing is drafted: they would do nothing.
