@@ -7,7 +7,7 @@ use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::experiments::ExperimentError;
 use hotset::planning::PlanError;
 use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
-use hotset::reports::RenderError;
+use hotset::reports::{RenderError, visible};
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
@@ -104,7 +104,7 @@ impl Fault {
             eprintln!("interrupted; nothing was written");
             return ExitCode::from(3);
         }
-        eprintln!("error: {}", with_flags(&self.to_string()));
+        eprintln!("error: {}", visible(&with_flags(&self.to_string())));
         ExitCode::from(2)
     }
 }

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod fault;
 mod flags;
+mod input;
 mod interrupt;
 mod names;
 mod output;
@@ -20,9 +21,14 @@ use fault::{Ending, Fault};
 fn main() -> ExitCode {
     interrupt::install();
     let command = Cli::command();
-    let matches = command.clone().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match output::apart(&command, &matches).and_then(|()| run(cli)) {
+    let parsed = command.clone().try_get_matches();
+    let both = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match both {
+        Ok(both) => both,
+        Err(told) => return output::print_help_or_usage(&told),
+    };
+    let kept = output::refuse_outputs_that_are_inputs(&command, &matches);
+    match kept.and_then(|()| run(cli)) {
         Ok(Ending::Passed) => ExitCode::SUCCESS,
         Ok(Ending::Failed) => ExitCode::from(1),
         Err(fault) => fault.report(),

@@ -143,7 +143,9 @@ Belady's MIN at the same size."
         });
         let settings = &report.settings;
         if settings.compute_ms_per_token.is_none() && settings.dense_bytes_per_layer.is_none() {
-            note.push_str("\nTransfers alone: --machine or --compute-ms adds compute.");
+            note.push_str(
+                "\nTransfers alone: `Settings::machine` or `Settings::compute_ms_per_token` adds compute.",
+            );
         }
     }
     note.push_str("\nDefinitions: docs/metrics.md");

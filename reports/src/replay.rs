@@ -102,7 +102,9 @@ fn prices(report: &ReplayReport, rows: &[&Row]) -> Sheet {
     let mut sheet = Sheet::of("ms a token", OverLink::PRICES, over_links(rows));
     let settings = &report.settings;
     if settings.compute_ms_per_token.is_none() && settings.dense_bytes_per_layer.is_none() {
-        sheet.note = "transfers alone: --machine or --compute-ms adds compute".to_owned();
+        sheet.note =
+            "transfers alone: `Settings::machine` or `Settings::compute_ms_per_token` adds compute"
+                .to_owned();
     }
     sheet
 }

@@ -180,7 +180,7 @@ fn knees(knees: &[Knee]) -> Sheet {
     let mut sheet = Sheet::of("knees", KNEES, knees);
     sheet.note =
         "\nEverything counts the whole run; windows, bounds and LRU at every size are in\n\
-                  --format json. Knees: docs/metrics.md"
+                  `Format::Json`. Knees: docs/metrics.md"
             .to_owned();
     sheet
 }

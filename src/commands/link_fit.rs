@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::cli::{FitArgs, MeasurementName};
 use crate::fault::{Ending, Fault};
+use crate::input::{MOST_MEASUREMENT_BYTES, read_bytes, read_text};
 use crate::output::{self, OutputArgs};
 
 /// Fits, writes the profile and gives the residuals.
@@ -31,20 +32,18 @@ pub fn run(args: &FitArgs) -> Result<Ending, Fault> {
 
 fn csv(args: &FitArgs) -> Result<FittedProfile, Fault> {
     let path = args.input.display().to_string();
-    let file = std::fs::File::open(&args.input)
-        .map_err(|reason| Fault::Read { path: path.clone(), reason })?;
+    let measurements = read_bytes(&args.input, MOST_MEASUREMENT_BYTES)?;
     let label = FitLabel {
         name: args.name.clone(),
         source: args.source.clone().unwrap_or_else(|| path.clone()),
         date: args.date.clone().unwrap_or_else(|| "undated".to_owned()),
     };
-    fit_links(file, &label).map_err(|reason| Fault::Fit { path, reason })
+    fit_links(measurements.as_slice(), &label).map_err(|reason| Fault::Fit { path, reason })
 }
 
 fn benchbw(args: &FitArgs) -> Result<FittedProfile, Fault> {
     let path = args.input.display().to_string();
-    let text = std::fs::read_to_string(&args.input)
-        .map_err(|reason| Fault::Read { path: path.clone(), reason })?;
+    let text = read_text(&args.input, MOST_MEASUREMENT_BYTES)?;
     let source = args.source.as_deref().unwrap_or(&path);
     let mut profile =
         import_benchbw(&text, source).map_err(|reason| Fault::Fit { path, reason })?;

@@ -5,6 +5,7 @@ use hotset::sim::{LiveReport, verify_live};
 
 use crate::cli::VerifyLiveArgs;
 use crate::fault::{Ending, Fault};
+use crate::input::{MOST_MEASUREMENT_BYTES, read_bytes};
 use crate::output;
 
 /// A point's time may be off by so much.
@@ -15,10 +16,10 @@ const MOST_MEDIAN: f64 = 0.01;
 /// Fits the links, predicts every point and gives the table.
 pub fn run(args: &VerifyLiveArgs) -> Result<Ending, Fault> {
     let path = args.links.display().to_string();
-    let file = std::fs::File::open(&args.links)
-        .map_err(|reason| Fault::Read { path: path.clone(), reason })?;
+    let measurements = read_bytes(&args.links, MOST_MEASUREMENT_BYTES)?;
     let label = FitLabel { name: None, source: path.clone(), date: "undated".to_owned() };
-    let fitted = fit_links(file, &label).map_err(|reason| Fault::Fit { path, reason })?;
+    let fitted =
+        fit_links(measurements.as_slice(), &label).map_err(|reason| Fault::Fit { path, reason })?;
     let report = verify_live(&args.points, &fitted.profile, &args.traces)?;
     let failures = failures(&report);
     let mut output = hotset::reports::live(&report, &failures)?;

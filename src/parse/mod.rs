@@ -8,8 +8,8 @@ mod shares;
 mod sizes;
 
 pub use capacities::capacities;
-pub use machines::{Profile, hardware, link, links, machine, profile};
+pub use machines::{Profile, hardware, link, links, machine, profile, profile_and_name};
 pub use numbers::{measured_step, milliseconds, span, threads};
 pub use policies::{admissions, admitted, policies, prefetch, prefetch_suggestion};
 pub use shares::{share, training_share};
-pub use sizes::{checkpoint, expert_size, size};
+pub use sizes::{checkpoint, expert_size, size, weight_format};

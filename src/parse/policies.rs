@@ -62,8 +62,23 @@ pub fn admitted(
     Ok(all)
 }
 
-/// A prefetcher; a name that is none gets the nearest that is.
+/// A prefetcher; a name that is none gets the nearest that is. A list of several is refused with what
+/// compares them.
 pub fn prefetch(text: &str) -> Result<Prefetch, String> {
+    let known = |name: &str| name == "none" || predictors().any(|info| info.name == name);
+    let pieces = text.split(',').map(str::trim);
+    let named: Vec<&str> = pieces
+        .filter(|piece| known(piece.split_once(':').map_or(*piece, |(name, _)| name)))
+        .collect();
+    if let [_, .., last] = named[..] {
+        return Err(format!(
+            "'{text}' names {} prefetchers, and a replay has one: give the command once with each \
+             (--prefetch {}, then --prefetch {last}), or compare them at once as arms, in \
+             'hotset experiment prefetch --arm lru/{last}'",
+            named.len(),
+            named[0]
+        ));
+    }
     text.parse::<Prefetch>().map_err(|error| format!("{error}{}", prefetch_suggestion(text)))
 }
 
@@ -77,6 +92,16 @@ pub fn prefetch_suggestion(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_prefetcher_a_replay() {
+        let told = prefetch("none,ahead").unwrap_err();
+        assert!(told.contains("names 2 prefetchers"), "{told}");
+        assert!(told.contains("--prefetch none, then --prefetch ahead"), "{told}");
+        assert!(told.contains("--arm lru/ahead"), "{told}");
+        assert!(prefetch("cross-layer:lookahead=1,width=2").is_ok());
+        assert!(prefetch("ahed").unwrap_err().ends_with("; did you mean 'ahead'?"));
+    }
 
     #[test]
     fn parameters_stay_with_their_policy() {

@@ -3,6 +3,8 @@
 use hotset::cost_models::{ByteSize, ExpertShape, WeightFormat};
 use hotset::planning::Checkpoint;
 
+use crate::names::suggestion;
+
 /// A size in bytes.
 pub fn size(text: &str) -> Result<u64, String> {
     text.parse::<ByteSize>().map(ByteSize::bytes).map_err(|error| error.to_string())
@@ -15,6 +17,12 @@ pub fn checkpoint(text: &str) -> Result<Checkpoint, String> {
         None => (size(text)?, None),
     };
     Ok(Checkpoint { total, experts })
+}
+
+/// A format of weights; a name that is none gets the nearest that is.
+pub fn weight_format(text: &str) -> Result<WeightFormat, String> {
+    let names: Vec<&str> = WeightFormat::ALL.iter().map(|format| format.name()).collect();
+    text.parse().map_err(|error| format!("{error}{}", suggestion(text, &names)))
 }
 
 /// No expert is larger.
@@ -79,6 +87,12 @@ mod tests {
         ] {
             assert!(expert_size(wrong).unwrap_err().contains("nvfp4"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn formats_by_name() {
+        assert_eq!(weight_format("NVFP4"), Ok(WeightFormat::Nvfp4));
+        assert!(weight_format("nvpf4").unwrap_err().ends_with("; did you mean 'nvfp4'?"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub use import::import;
 
 use crate::cli::{ShuffleArgs, TraceArgs};
 use crate::fault::{Ending, Fault};
+use crate::input::refuse_pipe;
 use crate::output::Stoppable;
 use crate::{commands, output};
 
@@ -47,6 +48,7 @@ pub fn shuffle(args: &ShuffleArgs) -> Result<Ending, Fault> {
 
 /// Describes a trace, or a histogram.
 pub fn info(args: &TraceArgs) -> Result<Ending, Fault> {
+    args.trace.as_deref().map_or(Ok(()), refuse_pipe)?;
     if let Some(path) = &args.trace
         && let Some(Detected::Histogram(format)) = detect(path)
     {
