@@ -97,6 +97,36 @@ fn names_that_are_lists_or_mistyped() {
     refused(&["compare", "--miss", "hst"], &["host"]);
 }
 
+/// A name out of a file is shown in every format and acts in none.
+#[test]
+fn names_out_of_files_do_nothing() {
+    let found = examples(include_str!("../docs/link-model.md"), "## A link of one's own");
+    let hostile = r#"name = "=cmd|x\nb\u202E\u001B[31m""#;
+    let text = found[0].replace(r#"name = "my-pcie""#, hostile);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("my.toml");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let acts = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    for format in ["table", "csv", "markdown", "json"] {
+        let short = ["compare", "--policy", "lru", "--capacity", "25%", "--phase", "decode"];
+        let compared = stdout(&[&short[..], &["--link", path, "--format", format]].concat());
+        let shown = stdout(&["link", "show", path, "--format", format]);
+        for text in [&compared, &shown] {
+            assert!(!text.contains(acts), "{format}: {text}");
+        }
+        match format {
+            "csv" => {
+                assert!(compared.lines().next().unwrap().contains(":=cmd|x b\u{fffd}\u{fffd}[31m"));
+                assert!(shown.contains("'=cmd|x b"), "{shown}");
+            }
+            "json" => assert!(shown.contains(r"=cmd|x\nb\u202e\u001b[31m"), "{shown}"),
+            "markdown" => assert!(shown.contains(r"=cmd\|x b"), "{shown}"),
+            _ => assert!(shown.contains("=cmd|x"), "{shown}"),
+        }
+    }
+}
+
 /// Sizes and shares in every spelling mean the same.
 #[test]
 fn one_spelling_is_as_good_as_another() {

@@ -3,7 +3,7 @@
 use hotset::cost_models::{
     HostContention, Link, MachineProfile, builtin_links, builtin_machines, find_link, find_machine,
 };
-use hotset::reports::{Cell, Field, Output, Sheet};
+use hotset::reports::{Cell, Field, Output, Sheet, one_line};
 use serde::Serialize;
 
 use crate::cli::{LinkArgs, LinkCommand};
@@ -68,7 +68,7 @@ pub fn run(args: &LinkArgs) -> Result<Ending, Fault> {
 }
 
 const LINKS: &[Field<Entry>] = &[
-    Field::left("link", "link", |entry| entry.name.as_str().into()),
+    Field::left("link", "link", |entry| one_line(&entry.name).into()),
     Field::left("kind", "kind", |entry| entry.kind.as_str().into()),
     Field::right("1.69 MiB\nms", "ms_per_expert_of_1_6875_mib", |entry| {
         Cell::Number(entry.ms_per_expert_of_1_6875_mib, 4)
@@ -132,7 +132,7 @@ fn one(link: &Link) -> Result<Output, Fault> {
     let slower = |permille: u32| Cell::Text(format!("{:.3} x", f64::from(permille) / 1000.0));
     let host = link.host_kernel.map(|_| link.host_kernel_ps(SMALL).unwrap_or(0) as f64 / 1e9);
     let facts = vec![
-        ("link", entry.name.as_str().into()),
+        ("link", one_line(&entry.name).into()),
         ("kind", entry.kind.as_str().into()),
         ("what", wrap(&entry.description).into()),
         ("source", wrap(&entry.source).into()),
@@ -169,7 +169,7 @@ fn of_machine(machine: &MachineProfile) -> Result<Output, Fault> {
     let entries = |links: &[Link]| links.iter().map(entry).collect::<Vec<_>>();
     let memory = machine.hbm.as_ref().map(|hbm| hbm.saturated_gb_s());
     let facts = vec![
-        ("machine", machine.name.as_str().into()),
+        ("machine", one_line(&machine.name).into()),
         ("what", wrap(&machine.description).into()),
         ("source", wrap(&machine.source).into()),
         ("date", machine.date.as_str().into()),
