@@ -7,16 +7,17 @@ use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::experiments::ExperimentError;
 use hotset::planning::PlanError;
 use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
-use hotset::reports::RenderError;
+use hotset::reports::{RenderError, visible};
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
 use crate::flags::with_flags;
+pub use crate::names::nearest;
 use crate::{interrupt, parse};
 
 /// How a command that ran to its end turned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Ending {
     /// Fine: exit code 0.
     Passed,
     /// A check failed: exit code 1.
@@ -103,7 +104,7 @@ impl Fault {
             eprintln!("interrupted; nothing was written");
             return ExitCode::from(3);
         }
-        eprintln!("error: {}", with_flags(&self.to_string()));
+        eprintln!("error: {}", visible(&with_flags(&self.to_string())));
         ExitCode::from(2)
     }
 }
@@ -124,7 +125,7 @@ fn experiment(error: &ExperimentError) -> String {
                 Err(unknown @ PolicyError::Unknown { .. }) => {
                     return format!("arm '{text}': {}", self::policy(&unknown));
                 }
-                _ => parse::meant(prefetch),
+                _ => parse::prefetch_suggestion(prefetch),
             };
             format!("{error}{near}")
         }
@@ -145,32 +146,5 @@ fn policy(error: &PolicyError) -> String {
     match near {
         Some(near) => format!("{error}; did you mean '{near}'? 'hotset policies' lists them all"),
         None => format!("{error}; 'hotset policies' lists them all"),
-    }
-}
-
-/// The known name that is most like a mistyped one, if any is like it at all: few edits away, or
-/// alike from the start on.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.to_lowercase();
-    let edits = |candidate: &str| strsim::osa_distance(&name, candidate);
-    let alike = |candidate: &str| strsim::jaro_winkler(&name, candidate);
-    known
-        .filter(|candidate| edits(candidate) <= 1 + name.len() / 4 || alike(candidate) > 0.8)
-        .min_by(|a, b| edits(a).cmp(&edits(b)).then(alike(b).total_cmp(&alike(a))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nearest;
-
-    #[test]
-    fn what_was_meant() {
-        let known = ["lru", "lru-k", "s3-fifo", "fifo", "belady-bypass", "npz", "npy"];
-        let near = |name| nearest(name, known.into_iter());
-        assert_eq!(near("LRU"), Some("lru"));
-        assert_eq!(near("nzp"), Some("npz"));
-        assert_eq!(near("s3fifo"), Some("s3-fifo"));
-        assert_eq!(near("belady-bypas"), Some("belady-bypass"));
-        assert_eq!(near("oracle"), None);
     }
 }

@@ -39,6 +39,9 @@ const FLAGS: &[(&str, &str)] = &[
     ("Speculation::drafts", "--speculate"),
     ("Storage::checkpoint", "--weights"),
     ("WhatIf::axes", "--vary"),
+    ("Format::Json", "--format json"),
+    ("Settings::compute_ms_per_token", "--compute-ms"),
+    ("Settings::machine", "--machine"),
 ];
 
 /// A library's text with flags where it names fields.

@@ -4,7 +4,9 @@ mod cli;
 mod commands;
 mod fault;
 mod flags;
+mod input;
 mod interrupt;
+mod names;
 mod output;
 mod parse;
 mod progress;
@@ -14,21 +16,26 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use cli::{Cli, Command, TraceCommand};
-use fault::{Fault, Verdict};
+use fault::{Ending, Fault};
 
 fn main() -> ExitCode {
     interrupt::install();
     let command = Cli::command();
-    let matches = command.clone().get_matches();
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match output::apart(&command, &matches).and_then(|()| run(cli)) {
-        Ok(Verdict::Passed) => ExitCode::SUCCESS,
-        Ok(Verdict::Failed) => ExitCode::from(1),
+    let parsed = command.clone().try_get_matches();
+    let both = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match both {
+        Ok(both) => both,
+        Err(told) => return output::print_help_or_usage(&told),
+    };
+    let kept = output::refuse_outputs_that_are_inputs(&command, &matches);
+    match kept.and_then(|()| run(cli)) {
+        Ok(Ending::Passed) => ExitCode::SUCCESS,
+        Ok(Ending::Failed) => ExitCode::from(1),
         Err(fault) => fault.report(),
     }
 }
 
-fn run(cli: Cli) -> Result<Verdict, Fault> {
+fn run(cli: Cli) -> Result<Ending, Fault> {
     match cli.command {
         Command::Compare(args) => commands::compare::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),

@@ -6,6 +6,7 @@ mod compare;
 mod conform;
 mod experiment;
 mod flags;
+mod inputs;
 mod live;
 mod plan;
 mod receipts;

@@ -68,9 +68,10 @@ pub fn find_machine(name: &str) -> Result<MachineProfile, UnknownMachine> {
 
 /// The name that looks most like the one asked for, if any looks like it at all.
 pub(crate) fn nearest(name: &str, known: &[String]) -> Option<String> {
+    let name = name.to_lowercase();
     known
         .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .map(|known| (strsim::jaro_winkler(&name, &known.to_lowercase()), known))
         .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, known)| known.clone())

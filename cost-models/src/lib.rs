@@ -7,6 +7,7 @@
 //! expectations; every cost that a simulator asks for is integer arithmetic, so that any machine prints the same digits.
 
 pub mod builtin;
+mod byte_size;
 mod compute;
 pub mod contention;
 pub mod curve;
@@ -22,6 +23,7 @@ pub mod price;
 mod profile;
 
 pub use builtin::{builtin_links, builtin_machines, find_link, find_machine};
+pub use byte_size::{ByteSize, ByteSizeError};
 pub use compute::{ComputeSource, TokenCompute};
 pub use contention::{Contention, HostContention};
 pub use curve::BurstCurve;

@@ -1,7 +1,7 @@
 //! Axes of a what-if: a setting, the values that it takes, and a request with one of them.
 
 use hotset_cost_models::model::KvFormat;
-use hotset_cost_models::{Hardware, Model, WeightFormat, find_hardware, find_link};
+use hotset_cost_models::{ByteSize, Hardware, Model, WeightFormat, find_hardware, find_link};
 use serde::Serialize;
 
 use crate::{PlanError, Request};
@@ -137,6 +137,17 @@ pub(crate) fn check(axes: &[Axis]) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// No memory is larger: 1024 TiB.
+const MOST_MEMORY: u64 = 1 << 50;
+
+/// A memory's bytes: a size with its unit, or a plain number, which is in GiB.
+fn memory(value: &str) -> Option<u64> {
+    let plain = value.trim().parse::<f64>().is_ok();
+    let size = if plain { format!("{}GiB", value.trim()) } else { value.to_owned() };
+    let bytes = size.parse::<ByteSize>().ok()?.bytes();
+    (1..=MOST_MEMORY).contains(&bytes).then_some(bytes)
+}
+
 /// The request with one setting changed.
 pub(crate) fn applied(request: &Request, knob: Knob, value: &str) -> Result<Request, PlanError> {
     let wrong = |why: String| PlanError::Vary { text: format!("{}={value}", knob.name()), why };
@@ -146,11 +157,11 @@ pub(crate) fn applied(request: &Request, knob: Knob, value: &str) -> Result<Requ
     let mut new = request.clone();
     match knob {
         Knob::GpuMemory | Knob::HostMemory => {
-            let gib: f64 = value.trim_end_matches("GiB").trim().parse().unwrap_or(0.0);
-            if !(gib > 0.0 && gib <= f64::from(1 << 20)) {
-                return Err(wrong(format!("'{value}' is not a number of GiB")));
-            }
-            let bytes = (gib * (1u64 << 30) as f64) as u64;
+            let bytes = memory(value).ok_or_else(|| {
+                wrong(format!(
+                    "'{value}' is not a number of GiB, nor a size, as in 24, 24GiB or 25.7GB"
+                ))
+            })?;
             let both = new.machine.unified;
             if knob == Knob::GpuMemory || both {
                 new.machine.memory.value = bytes;
@@ -212,6 +223,17 @@ fn enough(request: &Request) -> Hardware {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memories_are_gib_or_sizes() {
+        assert_eq!(memory("24"), Some(24 << 30));
+        assert_eq!(memory("0.5"), Some(1 << 29));
+        assert_eq!(memory("24GiB"), Some(24 << 30));
+        assert_eq!(memory("24 GB"), Some(24_000_000_000));
+        for wrong in ["0", "-1", "nan", "x", "1e9", "2000000GiB"] {
+            assert_eq!(memory(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn axes_as_people_write_them() {

@@ -2,7 +2,7 @@
 
 use hotset_sim::{LinkPrice, Report, Row, Settings, TraceSummary, Window};
 
-use crate::{Cell, Column, Output, RenderError, Sheet};
+use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
 /// A comparison in every format.
 ///
@@ -16,59 +16,116 @@ pub fn comparison(report: &Report) -> Result<Output, RenderError> {
     Ok(output)
 }
 
+/// A row with the hit rates of its windows beside it.
+struct Shown<'a> {
+    row: &'a Row,
+    cold: Option<f64>,
+    steady: Option<f64>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(row: &'a Row, report: &Report) -> Self {
+        let in_window = |window| {
+            let same = |other: &&Row| {
+                other.window == window
+                    && other.policy == row.policy
+                    && other.phase == row.phase
+                    && other.scope == row.scope
+                    && other.capacity_slots == row.capacity_slots
+            };
+            report.rows.iter().find(same).and_then(|row| row.hit_rate)
+        };
+        Self { row, cold: in_window(Window::Cold), steady: in_window(Window::Steady) }
+    }
+
+    const POLICY: &'a [Field<Self>] =
+        &[Field::left("policy", "policy", |shown| shown.row.policy.as_str().into())];
+
+    const COUNTS: &'a [Field<Self>] = &[
+        Field::right("hit\n%", "hit", |shown| Cell::percent(shown.row.hit_rate)),
+        Field::right("cold\n%", "cold", |shown| Cell::percent(shown.cold)),
+        Field::right("steady\n%", "steady", |shown| Cell::percent(shown.steady)),
+        Field::right("moved\n/token", "moved", |shown| Cell::Number(shown.row.moved_per_token, 2)),
+        Field::right("MiB\n/token", "mib", |shown| Cell::number(shown.row.mib_per_token, 1)),
+    ];
+
+    const BOUND: &'a [Field<Self>] =
+        &[Field::right("x\nBelady", "x_belady", |shown| Cell::number(shown.row.belady_ratio, 3))];
+}
+
+/// Rows of one size and phase, whichever policy they are of.
+struct Group<'a> {
+    title: String,
+    rows: Vec<Shown<'a>>,
+}
+
+/// Rows come policy by policy, each with its phases: a phase's rows are brought together.
+fn groups(report: &Report) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for row in report.rows.iter().filter(|row| row.window == Window::All) {
+        let title = title(&report.settings, report.trace.total_experts, row);
+        let shown = Shown::of(row, report);
+        match groups.iter_mut().find(|group| group.title == title) {
+            Some(group) => group.rows.push(shown),
+            None => groups.push(Group { title, rows: vec![shown] }),
+        }
+    }
+    groups
+}
+
 /// A sheet a size and phase; `wide`: with the serial price beside the timeline.
 fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
-    let mut sheets: Vec<Sheet> = Vec::new();
-    let mut of_last = None;
-    for row in report.rows.iter().filter(|row| row.window == Window::All) {
-        let group = (row.phase, row.scope, row.capacity_slots);
-        if of_last != Some(group) {
-            of_last = Some(group);
-            sheets.push(Sheet::new(
-                title(&report.settings, report.trace.total_experts, row),
-                columns(report, wide),
-            ));
-        }
-        if let Some(sheet) = sheets.last_mut() {
-            sheet.rows.push(cells(report, row, wide));
-        }
+    let groups = groups(report);
+    let mut among = Columns::of(Shown::POLICY).and(Shown::COUNTS);
+    add_prices(&mut among, report, wide);
+    let among = among.and(Shown::BOUND);
+    let mut sheets: Vec<Sheet> =
+        groups.iter().map(|group| among.sheet(&group.title, &group.rows)).collect();
+    let narrow = !wide && has_prices(report);
+    if narrow && sheets.iter().any(|sheet| !crate::terminal::fits(sheet)) {
+        let counts = Columns::of(Shown::POLICY).and(Shown::COUNTS).and(Shown::BOUND);
+        let mut prices = Columns::of(Shown::POLICY);
+        add_prices(&mut prices, report, wide);
+        let two = groups.iter().flat_map(|group| {
+            [counts.sheet(&group.title, &group.rows), prices.sheet("", &group.rows)]
+        });
+        sheets = two.collect();
     }
-    // Rows come policy by policy, each with its phases: bring a phase's rows together.
-    let mut merged: Vec<Sheet> = Vec::new();
-    for sheet in sheets {
-        match merged.iter_mut().find(|known| known.title == sheet.title) {
-            Some(known) => known.rows.extend(sheet.rows),
-            None => merged.push(sheet),
-        }
-    }
-    let links = if has_prices(report) { report.settings.links.len() } else { 0 };
-    if !wide && links > 0 && merged.iter().any(|sheet| !crate::terminal::fits(sheet)) {
-        merged = merged.into_iter().flat_map(|sheet| prices_apart(sheet, links)).collect();
-    }
-    if let Some(first) = merged.first_mut() {
+    if let Some(first) = sheets.first_mut() {
         first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
-    if let Some(last) = merged.last_mut() {
+    if let Some(last) = sheets.last_mut() {
         last.note = note(report, wide);
     }
-    merged
+    sheets
 }
 
-/// The columns of `links` links, behind [`BEFORE_LINKS`] others, in a table of their own.
-fn prices_apart(mut sheet: Sheet, links: usize) -> [Sheet; 2] {
-    let place = BEFORE_LINKS..BEFORE_LINKS + links;
-    let mut prices = Sheet::new("", vec![sheet.columns[0].clone()]);
-    prices.columns.extend(sheet.columns.drain(place.clone()));
-    for row in &mut sheet.rows {
-        let mut cells = vec![row[0].clone()];
-        cells.extend(row.drain(place.clone()));
-        prices.rows.push(cells);
+/// The columns of the links.
+fn add_prices<'a>(columns: &mut Columns<'a, Shown<'a>>, report: &'a Report, wide: bool) {
+    if !has_prices(report) {
+        return;
     }
-    [sheet, prices]
+    let timed = is_timed(report);
+    for (index, link) in report.settings.links.iter().enumerate() {
+        let mut add = |heading: &str, name: &str, price: fn(&LinkPrice) -> Option<f64>| {
+            columns.add(Column::right(heading, name), move |shown| {
+                Cell::number(shown.row.links.get(index).and_then(price), 3)
+            });
+        };
+        // A long name breaks behind its first hyphen.
+        let heading = one_line(link).replacen('-', "-\n", 1);
+        let serial: fn(&LinkPrice) -> Option<f64> = |link| Some(link.serial_ms_per_token);
+        if timed {
+            add(&heading, link, |link| link.timeline_ms_per_token);
+        } else {
+            add(&heading, link, serial);
+        }
+        if timed && wide {
+            let name = format!("{} serial", one_line(link));
+            add(&name, &name, serial);
+        }
+    }
 }
-
-/// Columns before those of the links.
-const BEFORE_LINKS: usize = 6;
 
 fn note(report: &Report, wide: bool) -> String {
     let mut note = "
@@ -86,7 +143,9 @@ Belady's MIN at the same size."
         });
         let settings = &report.settings;
         if settings.compute_ms_per_token.is_none() && settings.dense_bytes_per_layer.is_none() {
-            note.push_str("\nTransfers alone: --machine or --compute-ms adds compute.");
+            note.push_str(
+                "\nTransfers alone: `Settings::machine` or `Settings::compute_ms_per_token` adds compute.",
+            );
         }
     }
     note.push_str("\nDefinitions: docs/metrics.md");
@@ -96,7 +155,7 @@ Belady's MIN at the same size."
 pub(crate) fn headline(trace: &TraceSummary) -> String {
     format!(
         "{}: {} layers x {} experts, top-{}, {} tokens in {} sequences\ndigest {}",
-        trace.name,
+        crate::one_line(&trace.name),
         trace.layers,
         trace.experts,
         trace.top_k,
@@ -121,30 +180,6 @@ pub(crate) fn title(settings: &Settings, total_experts: u32, row: &Row) -> Strin
     )
 }
 
-fn columns(report: &Report, wide: bool) -> Vec<Column> {
-    let mut columns = vec![
-        Column::left("policy", "policy"),
-        Column::right("hit\n%", "hit"),
-        Column::right("cold\n%", "cold"),
-        Column::right("steady\n%", "steady"),
-        Column::right("moved\n/token", "moved"),
-        Column::right("MiB\n/token", "mib"),
-    ];
-    if has_prices(report) {
-        for link in &report.settings.links {
-            // A long name breaks behind its first hyphen.
-            let heading = link.replacen('-', "-\n", 1);
-            columns.push(Column::right(&heading, link));
-            if wide && is_timed(report) {
-                let name = format!("{link} serial");
-                columns.push(Column::right(&name, &name));
-            }
-        }
-    }
-    columns.push(Column::right("x\nBelady", "x_belady"));
-    columns
-}
-
 fn has_prices(report: &Report) -> bool {
     report.rows.iter().any(|row| !row.links.is_empty())
 }
@@ -153,39 +188,6 @@ fn has_prices(report: &Report) -> bool {
 fn is_timed(report: &Report) -> bool {
     let links = || report.rows.iter().flat_map(|row| &row.links);
     links().next().is_some() && links().all(|link| link.timeline_ms_per_token.is_some())
-}
-
-fn cells(report: &Report, row: &Row, wide: bool) -> Vec<Cell> {
-    let in_window = |window| {
-        let same = |other: &&Row| {
-            other.window == window
-                && other.policy == row.policy
-                && other.phase == row.phase
-                && other.scope == row.scope
-                && other.capacity_slots == row.capacity_slots
-        };
-        report.rows.iter().find(same).and_then(|row| row.hit_rate)
-    };
-    let mut cells = vec![
-        Cell::from(row.policy.as_str()),
-        Cell::percent(row.hit_rate),
-        Cell::percent(in_window(Window::Cold)),
-        Cell::percent(in_window(Window::Steady)),
-        Cell::Number(row.moved_per_token, 2),
-        Cell::number(row.mib_per_token, 1),
-    ];
-    let timed = is_timed(report);
-    for link in &row.links {
-        let serial = Cell::Number(link.serial_ms_per_token, 3);
-        if timed {
-            cells.push(Cell::number(link.timeline_ms_per_token, 3));
-        }
-        if wide || !timed {
-            cells.push(serial);
-        }
-    }
-    cells.push(Cell::number(row.belady_ratio, 3));
-    cells
 }
 
 /// The prices of a link in CSV.
@@ -198,77 +200,47 @@ const PRICES: [Price; 4] = [
     ("perfect_ms_per_token", |link| Some(link.perfect_ms_per_token)),
 ];
 
+/// The columns of a row in CSV, before those of its links.
+const FLAT: &[Field<Row>] = &[
+    Field::flat("policy", |row| row.policy.as_str().into()),
+    Field::flat("scope", |row| row.scope.name().into()),
+    Field::flat("capacity_slots", |row| Cell::Count(u64::from(row.capacity_slots))),
+    Field::flat("capacity_share", |row| Cell::Number(row.capacity_share, 4)),
+    Field::flat("phase", |row| row.phase.name().into()),
+    Field::flat("window", |row| row.window.name().into()),
+    Field::flat("semantics", |row| row.semantics.name().into()),
+    Field::flat("tokens", |row| Cell::Count(row.tokens)),
+    Field::flat("accesses", |row| Cell::Count(row.accesses)),
+    Field::flat("hits", |row| Cell::Count(row.hits)),
+    Field::flat("misses", |row| Cell::Count(row.misses)),
+    Field::flat("hit_rate", |row| Cell::number(row.hit_rate, 6)),
+    Field::flat("demand_fetches", |row| Cell::Count(row.demand_fetches)),
+    Field::flat("unplaced", |row| Cell::Count(row.unplaced)),
+    Field::flat("overflow_events", |row| Cell::Count(row.overflow_events)),
+    Field::flat("prefetches", |row| Cell::Count(row.prefetches)),
+    Field::flat("prefetches_used", |row| Cell::Count(row.prefetches_used)),
+    Field::flat("prefetches_wasted", |row| Cell::Count(row.prefetches_wasted)),
+    Field::flat("prefetches_cancelled", |row| Cell::Count(row.prefetches_cancelled)),
+    Field::flat("host_served", |row| Cell::Count(row.host_served)),
+    Field::flat("refetches", |row| Cell::Count(row.refetches)),
+    Field::flat("moved_per_token", |row| Cell::Number(row.moved_per_token, 4)),
+    Field::flat("mib_per_token", |row| Cell::number(row.mib_per_token, 4)),
+    Field::flat("belady_misses", |row| Cell::Count(row.belady_misses)),
+    Field::flat("belady_ratio", |row| Cell::number(row.belady_ratio, 6)),
+];
+
 /// Every row in one table.
 pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
-    let names = [
-        "policy",
-        "scope",
-        "capacity_slots",
-        "capacity_share",
-        "phase",
-        "window",
-        "semantics",
-        "tokens",
-        "accesses",
-        "hits",
-        "misses",
-        "hit_rate",
-        "demand_fetches",
-        "unplaced",
-        "overflow_events",
-        "prefetches",
-        "prefetches_used",
-        "prefetches_wasted",
-        "prefetches_cancelled",
-        "host_served",
-        "refetches",
-        "moved_per_token",
-        "mib_per_token",
-        "belady_misses",
-        "belady_ratio",
-    ];
-    let mut columns: Vec<Column> = names.iter().map(|name| Column::right(name, name)).collect();
+    let mut columns = Columns::of(FLAT);
     if rows.iter().any(|row| !row.links.is_empty()) {
-        for link in &settings.links {
-            columns.extend(PRICES.iter().map(|(price, _)| {
-                let name = format!("{price}:{link}");
-                Column::right(&name, &name)
-            }));
+        for (index, link) in settings.links.iter().enumerate() {
+            for (name, price) in PRICES {
+                let name = format!("{name}:{link}");
+                columns.add(Column::right(&name, &name), move |row| {
+                    Cell::number(row.links.get(index).and_then(price), 6)
+                });
+            }
         }
     }
-    let mut sheet = Sheet::new("", columns);
-    for row in rows {
-        let mut cells = vec![
-            Cell::from(row.policy.as_str()),
-            row.scope.name().into(),
-            Cell::Count(u64::from(row.capacity_slots)),
-            Cell::Number(row.capacity_share, 4),
-            row.phase.name().into(),
-            row.window.name().into(),
-            row.semantics.name().into(),
-            Cell::Count(row.tokens),
-            Cell::Count(row.accesses),
-            Cell::Count(row.hits),
-            Cell::Count(row.misses),
-            Cell::number(row.hit_rate, 6),
-            Cell::Count(row.demand_fetches),
-            Cell::Count(row.unplaced),
-            Cell::Count(row.overflow_events),
-            Cell::Count(row.prefetches),
-            Cell::Count(row.prefetches_used),
-            Cell::Count(row.prefetches_wasted),
-            Cell::Count(row.prefetches_cancelled),
-            Cell::Count(row.host_served),
-            Cell::Count(row.refetches),
-            Cell::Number(row.moved_per_token, 4),
-            Cell::number(row.mib_per_token, 4),
-            Cell::Count(row.belady_misses),
-            Cell::number(row.belady_ratio, 6),
-        ];
-        for link in &row.links {
-            cells.extend(PRICES.iter().map(|(_, price)| Cell::number(price(link), 6)));
-        }
-        sheet.rows.push(cells);
-    }
-    sheet
+    columns.sheet("", rows)
 }

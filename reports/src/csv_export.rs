@@ -1,14 +1,18 @@
 //! Sheets as comma-separated values, one header line a file: all digits, no note, no line broken
 //! for a terminal. Several sheets, whose columns differ, become one table of single values.
 
+use crate::clean::field;
 use crate::{Cell, Column, RenderError, Sheet};
 
 /// Header and rows.
 pub(crate) fn render(sheet: &Sheet) -> Result<String, RenderError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(sheet.columns.iter().map(|column| &column.name))?;
+    writer.write_record(sheet.columns.iter().map(|column| field(&column.name)))?;
     for row in &sheet.rows {
-        writer.write_record(row.iter().map(|cell| cell.for_programs()))?;
+        writer.write_record(row.iter().map(|cell| match cell {
+            Cell::Text(text) => field(text),
+            number => number.for_programs(),
+        }))?;
     }
     let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
     // Written from strings, so it is UTF-8.
@@ -44,6 +48,19 @@ mod tests {
         let mut sheet = Sheet::new("ignored", columns);
         sheet.rows.push(vec!["lru-k:k=2,history=kept".into(), Cell::Empty]);
         assert_eq!(render(&sheet).unwrap(), "policy,x\n\"lru-k:k=2,history=kept\",\n");
+    }
+
+    #[test]
+    fn names_out_of_files_do_nothing() {
+        let columns = vec![
+            Column::left("", "=cmd|' /C calc'!A0"),
+            Column::right("", "ms:a\nb\u{202e}c"),
+            Column::right("", "ms"),
+        ];
+        let mut sheet = Sheet::new("", columns);
+        sheet.rows.push(vec!["@x\ny\u{1b}".into(), "-1.5".into(), Cell::Number(-1.5, 1)]);
+        let expected = "'=cmd|' /C calc'!A0,ms:a b\u{fffd}c,ms\n'@x y\u{fffd},-1.5,-1.5\n";
+        assert_eq!(render(&sheet).unwrap(), expected);
     }
 
     #[test]

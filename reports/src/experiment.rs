@@ -1,12 +1,12 @@
 //! Experiments laid out: arms against LRU, prices over each link, verdicts.
 
 use hotset_experiments::{
-    ArmRow, Block, BreakEven, Interval, LeftOut, PlanSummary, PredictorRow, PrefetchReport, Role,
-    SemanticReport, Verdict,
+    ArmLink, ArmRow, Block, BreakEven, Interval, LeftOut, PlanSummary, PredictorRow,
+    PrefetchReport, Role, SemanticReport, Verdict,
 };
 
 use crate::compare::headline;
-use crate::{Cell, Column, Output, RenderError, Sheet};
+use crate::{Cell, Field, Output, RenderError, Sheet, one_line};
 
 /// The experiment `semantic` in every format.
 ///
@@ -97,14 +97,42 @@ fn role(role: Role) -> &'static str {
     }
 }
 
-/// `+1.23` and the interval around it, in this many decimals.
-fn interval(interval: &Interval, scale: f64, decimals: usize) -> [Cell; 2] {
-    let of = |value: f64| match value.is_nan() {
+/// `+1.23`, in this many decimals.
+fn signed(value: f64, decimals: usize) -> String {
+    match value.is_nan() {
         true => "-".to_owned(),
-        false => format!("{:+.decimals$}", value * scale),
-    };
-    [of(interval.estimate).into(), format!("{} {}", of(interval.low), of(interval.high)).into()]
+        false => format!("{value:+.decimals$}"),
+    }
 }
+
+/// What an interval is around.
+fn estimate(interval: &Interval, scale: f64, decimals: usize) -> Cell {
+    signed(interval.estimate * scale, decimals).into()
+}
+
+/// Its two ends.
+fn ends(interval: &Interval, scale: f64, decimals: usize) -> Cell {
+    let [low, high] = [interval.low, interval.high].map(|end| signed(end * scale, decimals));
+    format!("{low} {high}").into()
+}
+
+/// The two ends of an interval of a ratio, which has no sign.
+fn ends_of_ratio(interval: &Interval) -> Cell {
+    match interval.low.is_nan() {
+        true => "- -".into(),
+        false => format!("{:.2} {:.2}", interval.low, interval.high).into(),
+    }
+}
+
+const HITS: &[Field<ArmRow>] = &[
+    Field::left("arm", "arm", named),
+    Field::right("hit\n%", "hit_rate", |row| Cell::percent(Some(row.hit_rate))),
+    Field::right("points\non lru", "hit_points", |row| estimate(&row.hit_points, 1.0, 2)),
+    Field::right("95%", "hit_points_95", |row| ends(&row.hit_points, 1.0, 2)),
+    Field::right("moved\n/token", "moved_per_token", |row| Cell::Number(row.moved_per_token, 1)),
+    Field::right("x lru", "moved_ratio", |row| Cell::Number(row.moved_ratio.estimate, 2)),
+    Field::right("95%", "moved_ratio_95", |row| ends_of_ratio(&row.moved_ratio)),
+];
 
 fn of_block(block: &Block) -> Vec<Sheet> {
     let workload = match block.repetition_asked {
@@ -116,69 +144,51 @@ fn of_block(block: &Block) -> Vec<Sheet> {
             asked * 100.0
         ),
     };
-    let mut hits = Sheet::new(
-        format!("hits and experts moved, {workload}"),
-        vec![
-            Column::left("arm", "arm"),
-            Column::right("hit\n%", "hit_rate"),
-            Column::right("points\non lru", "hit_points"),
-            Column::right("95%", "hit_points_95"),
-            Column::right("moved\n/token", "moved_per_token"),
-            Column::right("x lru", "moved_ratio"),
-            Column::right("95%", "moved_ratio_95"),
-        ],
-    );
-    for row in &block.rows {
-        let [points, points_95] = interval(&row.hit_points, 1.0, 2);
-        let moved_95 = match row.moved_ratio.low.is_nan() {
-            true => "- -".to_owned(),
-            false => format!("{:.2} {:.2}", row.moved_ratio.low, row.moved_ratio.high),
-        };
-        hits.rows.push(vec![
-            named(row),
-            Cell::percent(Some(row.hit_rate)),
-            points,
-            points_95,
-            Cell::Number(row.moved_per_token, 1),
-            Cell::Number(row.moved_ratio.estimate, 2),
-            moved_95.into(),
-        ]);
-    }
-    let mut sheets = vec![hits];
+    let title = format!("hits and experts moved, {workload}");
+    let mut sheets = vec![Sheet::of(title, HITS, &block.rows)];
     let links = block.rows.first().map_or(0, |row| row.links.len());
     sheets.extend((0..links).map(|link| of_link(&block.rows, link)));
     sheets
 }
 
+/// An arm's prices over one link.
+struct OverLink<'a> {
+    row: &'a ArmRow,
+    link: &'a ArmLink,
+}
+
+impl<'a> OverLink<'a> {
+    const COLUMNS: &'a [Field<Self>] = &[
+        Field::left("arm", "arm", |over| name(&over.row.arm)),
+        Field::right("serial", "serial_ms_per_token", |over| {
+            Cell::Number(over.link.serial_ms_per_token, 3)
+        }),
+        Field::right("time-\nline", "timeline_ms_per_token", |over| {
+            Cell::Number(over.link.timeline_ms_per_token, 3)
+        }),
+        Field::right("perfect", "perfect_ms_per_token", |over| {
+            Cell::Number(over.link.perfect_ms_per_token, 3)
+        }),
+        Field::right("% on\nlru", "timeline_change", |over| {
+            estimate(&over.link.timeline_change, 100.0, 1)
+        }),
+        Field::right("95%", "timeline_change_95", |over| {
+            ends(&over.link.timeline_change, 100.0, 1)
+        }),
+        Field::right("saved\n/point", "point_saved_ms", |over| {
+            Cell::number(over.link.point_saved_ms, 4)
+        }),
+        Field::right("late\n%", "late_share", |over| {
+            Cell::number(over.link.late_share.map(|share| share * 100.0), 1)
+        }),
+    ];
+}
+
 fn of_link(rows: &[ArmRow], index: usize) -> Sheet {
     let first = &rows[0].links[index];
-    let mut sheet = Sheet::new(
-        format!("ms a token over {}", first.link),
-        vec![
-            Column::left("arm", "arm"),
-            Column::right("serial", "serial_ms_per_token"),
-            Column::right("time-\nline", "timeline_ms_per_token"),
-            Column::right("perfect", "perfect_ms_per_token"),
-            Column::right("% on\nlru", "timeline_change"),
-            Column::right("95%", "timeline_change_95"),
-            Column::right("saved\n/point", "point_saved_ms"),
-            Column::right("late\n%", "late_share"),
-        ],
-    );
-    for row in rows {
-        let link = &row.links[index];
-        let [change, change_95] = interval(&link.timeline_change, 100.0, 1);
-        sheet.rows.push(vec![
-            name(&row.arm),
-            Cell::Number(link.serial_ms_per_token, 3),
-            Cell::Number(link.timeline_ms_per_token, 3),
-            Cell::Number(link.perfect_ms_per_token, 3),
-            change,
-            change_95,
-            Cell::number(link.point_saved_ms, 4),
-            Cell::number(link.late_share.map(|share| share * 100.0), 1),
-        ]);
-    }
+    let title = format!("ms a token over {}", one_line(&first.link));
+    let over = rows.iter().map(|row| OverLink { row, link: &row.links[index] });
+    let mut sheet = Sheet::of(title, OverLink::COLUMNS, over);
     sheet.note = format!(
         "a point of hit rate is worth {:.4} ms a token if nothing else moves",
         first.point_worth_ms
@@ -186,62 +196,38 @@ fn of_link(rows: &[ArmRow], index: usize) -> Sheet {
     sheet
 }
 
+const PREDICTORS: &[Field<PredictorRow>] = &[
+    Field::left("arm", "arm", |row| name(&row.arm)),
+    Field::right("layers\nahead", "distance", |row| Cell::Count(row.quality.distance as u64)),
+    Field::right("guesses\n/layer", "guesses_per_event", |row| {
+        Cell::Number(row.quality.guesses as f64 / row.quality.events.max(1) as f64, 2)
+    }),
+    Field::right("precision\n%", "precision", |row| Cell::percent(row.precision)),
+    Field::right("recall\n%", "recall", |row| Cell::percent(row.recall)),
+];
+
 fn predictors(rows: &[PredictorRow]) -> Sheet {
-    let mut sheet = Sheet::new(
-        "what the predictors know, apart from any cache",
-        vec![
-            Column::left("arm", "arm"),
-            Column::right("layers\nahead", "distance"),
-            Column::right("guesses\n/layer", "guesses_per_event"),
-            Column::right("precision\n%", "precision"),
-            Column::right("recall\n%", "recall"),
-        ],
-    );
-    for row in rows {
-        let quality = &row.quality;
-        let each = quality.guesses as f64 / quality.events.max(1) as f64;
-        sheet.rows.push(vec![
-            name(&row.arm),
-            Cell::Count(quality.distance as u64),
-            Cell::Number(each, 2),
-            Cell::percent(row.precision),
-            Cell::percent(row.recall),
-        ]);
-    }
-    sheet
+    Sheet::of("what the predictors know, apart from any cache", PREDICTORS, rows)
 }
 
+const BREAK_EVEN: &[Field<BreakEven>] = &[
+    Field::left("link", "link", |row| one_line(&row.link).into()),
+    Field::right("guesses\n/layer", "width", |row| Cell::Count(row.width.into())),
+    Field::right("copies\n/layer", "copies_per_layer", |row| Cell::Number(row.copies_per_layer, 2)),
+    Field::right("copy\nus", "copy_us", |row| Cell::Number(row.copy_us, 1)),
+    Field::right("compute\nus/layer", "compute_us", |row| Cell::Number(row.compute_us, 1)),
+    Field::right("misses a\nwasted one", "pollution", |row| Cell::Number(row.pollution, 3)),
+    Field::right("computed\n%", "computed", |row| Cell::percent(Some(row.computed))),
+    Field::right("replayed\n%", "replayed", |row| match (row.replayed, row.always) {
+        (Some(share), _) => Cell::percent(Some(share)),
+        (None, Some(true)) => "any".into(),
+        _ => "none".into(),
+    }),
+];
+
 fn break_even(rows: &[BreakEven]) -> Sheet {
-    let mut sheet = Sheet::new(
-        "share of prefetched copies that must be used for prefetch to pay",
-        vec![
-            Column::left("link", "link"),
-            Column::right("guesses\n/layer", "width"),
-            Column::right("copies\n/layer", "copies_per_layer"),
-            Column::right("copy\nus", "copy_us"),
-            Column::right("compute\nus/layer", "compute_us"),
-            Column::right("misses a\nwasted one", "pollution"),
-            Column::right("computed\n%", "computed"),
-            Column::right("replayed\n%", "replayed"),
-        ],
-    );
-    for row in rows {
-        let replayed = match (row.replayed, row.always) {
-            (Some(share), _) => Cell::percent(Some(share)),
-            (None, Some(true)) => "any".into(),
-            _ => "none".into(),
-        };
-        sheet.rows.push(vec![
-            row.link.as_str().into(),
-            Cell::Count(row.width.into()),
-            Cell::Number(row.copies_per_layer, 2),
-            Cell::Number(row.copy_us, 1),
-            Cell::Number(row.compute_us, 1),
-            Cell::Number(row.pollution, 3),
-            Cell::percent(Some(row.computed)),
-            replayed,
-        ]);
-    }
+    let title = "share of prefetched copies that must be used for prefetch to pay";
+    let mut sheet = Sheet::of(title, BREAK_EVEN, rows);
     sheet.note = "computed from copy, compute and what a wasted copy pushes out; replayed by an\n\
                   oracle whose precision is halved in on the point where lru is as fast (any: one\n\
                   that is right in 1% of its guesses pays; none: not even a perfect one does)"
@@ -249,29 +235,27 @@ fn break_even(rows: &[BreakEven]) -> Sheet {
     sheet
 }
 
+const VERDICTS: &[Field<Verdict>] = &[
+    Field::left("", "question", |verdict| {
+        let because = wrap(&verdict.because, 62).join("\n  ");
+        format!("{}\n  {because}", verdict.question).into()
+    }),
+    Field::left("", "answer", |verdict| verdict.answer.into()),
+];
+
 fn verdicts(verdicts: &[Verdict]) -> Option<Sheet> {
-    if verdicts.is_empty() {
-        return None;
-    }
-    let columns = vec![Column::left("", "question"), Column::left("", "answer")];
-    let mut sheet = Sheet::new("verdicts, from the intervals alone", columns);
-    for verdict in verdicts {
-        let said = format!("{}\n  {}", verdict.question, wrap(&verdict.because, 62).join("\n  "));
-        sheet.rows.push(vec![said.into(), verdict.answer.into()]);
-    }
-    Some(sheet)
+    let title = "verdicts, from the intervals alone";
+    (!verdicts.is_empty()).then(|| Sheet::of(title, VERDICTS, verdicts))
 }
 
+const LEFT_OUT: &[Field<LeftOut>] = &[
+    Field::left("arm", "arm", |one| name(&one.arm)),
+    Field::left("what is missing", "reason", |one| wrap(&one.reason, 48).join("\n").into()),
+];
+
 fn left_out(left_out: &[LeftOut]) -> Option<Sheet> {
-    if left_out.is_empty() {
-        return None;
-    }
-    let columns = vec![Column::left("arm", "arm"), Column::left("what is missing", "reason")];
-    let mut sheet = Sheet::new("left out: this trace cannot run", columns);
-    for one in left_out {
-        sheet.rows.push(vec![name(&one.arm), wrap(&one.reason, 48).join("\n").into()]);
-    }
-    Some(sheet)
+    let title = "left out: this trace cannot run";
+    (!left_out.is_empty()).then(|| Sheet::of(title, LEFT_OUT, left_out))
 }
 
 /// Lines of at most `width` characters, broken at spaces.
@@ -289,85 +273,60 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// An arm over one link in one workload.
+struct FlatRow<'a> {
+    block: &'a Block,
+    row: &'a ArmRow,
+    link: &'a ArmLink,
+}
+
+/// A number for programs.
+fn number(value: f64) -> Cell {
+    Cell::Number(value, 6)
+}
+
+impl<'a> FlatRow<'a> {
+    const COLUMNS: &'a [Field<Self>] = &[
+        Field::flat("repetition", |flat| number(flat.block.repetition)),
+        Field::flat("arm", |flat| flat.row.arm.as_str().into()),
+        Field::flat("role", |flat| role(flat.row.role).into()),
+        Field::flat("link", |flat| flat.link.link.as_str().into()),
+        Field::flat("tokens", |flat| Cell::Count(flat.row.tokens)),
+        Field::flat("accesses", |flat| Cell::Count(flat.row.accesses)),
+        Field::flat("hit_rate", |flat| number(flat.row.hit_rate)),
+        Field::flat("hit_points", |flat| number(flat.row.hit_points.estimate)),
+        Field::flat("hit_points_low", |flat| number(flat.row.hit_points.low)),
+        Field::flat("hit_points_high", |flat| number(flat.row.hit_points.high)),
+        Field::flat("misses_change", |flat| number(flat.row.misses_change.estimate)),
+        Field::flat("misses_change_low", |flat| number(flat.row.misses_change.low)),
+        Field::flat("misses_change_high", |flat| number(flat.row.misses_change.high)),
+        Field::flat("demand_fetches", |flat| Cell::Count(flat.row.demand_fetches)),
+        Field::flat("prefetches", |flat| Cell::Count(flat.row.prefetches)),
+        Field::flat("prefetches_used", |flat| Cell::Count(flat.row.prefetches_used)),
+        Field::flat("prefetches_wasted", |flat| Cell::Count(flat.row.prefetches_wasted)),
+        Field::flat("moved_per_token", |flat| number(flat.row.moved_per_token)),
+        Field::flat("moved_ratio", |flat| number(flat.row.moved_ratio.estimate)),
+        Field::flat("moved_ratio_low", |flat| number(flat.row.moved_ratio.low)),
+        Field::flat("moved_ratio_high", |flat| number(flat.row.moved_ratio.high)),
+        Field::flat("serial_ms_per_token", |flat| number(flat.link.serial_ms_per_token)),
+        Field::flat("timeline_ms_per_token", |flat| number(flat.link.timeline_ms_per_token)),
+        Field::flat("prefetch_hidden_ms_per_token", |flat| {
+            number(flat.link.prefetch_hidden_ms_per_token)
+        }),
+        Field::flat("perfect_ms_per_token", |flat| number(flat.link.perfect_ms_per_token)),
+        Field::flat("timeline_change", |flat| number(flat.link.timeline_change.estimate)),
+        Field::flat("timeline_change_low", |flat| number(flat.link.timeline_change.low)),
+        Field::flat("timeline_change_high", |flat| number(flat.link.timeline_change.high)),
+        Field::flat("point_worth_ms", |flat| number(flat.link.point_worth_ms)),
+        Field::flat("point_saved_ms", |flat| Cell::number(flat.link.point_saved_ms, 6)),
+        Field::flat("late_share", |flat| Cell::number(flat.link.late_share, 6)),
+    ];
+}
+
 /// One row an arm, link and workload, with all digits.
 fn flat(blocks: &[Block]) -> Sheet {
-    let names = [
-        "repetition",
-        "arm",
-        "role",
-        "link",
-        "tokens",
-        "accesses",
-        "hit_rate",
-        "hit_points",
-        "hit_points_low",
-        "hit_points_high",
-        "misses_change",
-        "misses_change_low",
-        "misses_change_high",
-        "demand_fetches",
-        "prefetches",
-        "prefetches_used",
-        "prefetches_wasted",
-        "moved_per_token",
-        "moved_ratio",
-        "moved_ratio_low",
-        "moved_ratio_high",
-        "serial_ms_per_token",
-        "timeline_ms_per_token",
-        "prefetch_hidden_ms_per_token",
-        "perfect_ms_per_token",
-        "timeline_change",
-        "timeline_change_low",
-        "timeline_change_high",
-        "point_worth_ms",
-        "point_saved_ms",
-        "late_share",
-    ];
-    let mut sheet = Sheet::new("", names.iter().map(|name| Column::right(name, name)).collect());
-    for block in blocks {
-        for row in &block.rows {
-            for link in &row.links {
-                let number = |value: f64| Cell::Number(value, 6);
-                let three = |i: &Interval| [i.estimate, i.low, i.high].map(number);
-                let mut cells = vec![
-                    number(block.repetition),
-                    row.arm.as_str().into(),
-                    role(row.role).into(),
-                    link.link.as_str().into(),
-                    Cell::Count(row.tokens),
-                    Cell::Count(row.accesses),
-                    number(row.hit_rate),
-                ];
-                cells.extend(three(&row.hit_points));
-                cells.extend(three(&row.misses_change));
-                cells.extend(
-                    [
-                        row.demand_fetches,
-                        row.prefetches,
-                        row.prefetches_used,
-                        row.prefetches_wasted,
-                    ]
-                    .map(Cell::Count),
-                );
-                cells.push(number(row.moved_per_token));
-                cells.extend(three(&row.moved_ratio));
-                cells.extend(
-                    [
-                        link.serial_ms_per_token,
-                        link.timeline_ms_per_token,
-                        link.prefetch_hidden_ms_per_token,
-                        link.perfect_ms_per_token,
-                    ]
-                    .map(number),
-                );
-                cells.extend(three(&link.timeline_change));
-                cells.push(number(link.point_worth_ms));
-                cells.push(Cell::number(link.point_saved_ms, 6));
-                cells.push(Cell::number(link.late_share, 6));
-                sheet.rows.push(cells);
-            }
-        }
-    }
-    sheet
+    let arms = blocks.iter().flat_map(|block| block.rows.iter().map(move |row| (block, row)));
+    let rows = arms
+        .flat_map(|(block, row)| row.links.iter().map(move |link| FlatRow { block, row, link }));
+    Sheet::of("", FlatRow::COLUMNS, rows)
 }

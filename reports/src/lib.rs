@@ -3,6 +3,8 @@
 //! A command makes an [`Output`]: its result for JSON and the same as [`Sheet`]s. Every text
 //! format is rendered from the sheets, one file a format.
 
+mod clean;
+mod columns;
 mod compare;
 mod csv_export;
 mod experiment;
@@ -19,6 +21,8 @@ use hotset_sim::SCHEMA;
 use serde::Serialize;
 use thiserror::Error;
 
+pub use clean::{one_line, visible};
+pub use columns::{Columns, Field};
 pub use compare::comparison;
 pub use experiment::{prefetch, semantic};
 pub use live::live;
@@ -87,7 +91,7 @@ impl Output {
     /// The result does not fit the format.
     pub fn render(&self, format: Format) -> Result<String, RenderError> {
         match format {
-            Format::Json => Ok(serde_json::to_string_pretty(&self.json)? + "\n"),
+            Format::Json => Ok(clean::json(&serde_json::to_string_pretty(&self.json)?) + "\n"),
             Format::Table => Ok(join(&self.sheets, terminal::render)),
             Format::Markdown => {
                 Ok(join(self.wide.as_ref().unwrap_or(&self.sheets), markdown::render))

@@ -3,7 +3,7 @@
 use hotset_sim::{LiveReport, LiveRow, PrefetchEffect};
 use serde::Serialize;
 
-use crate::{Cell, Column, Output, RenderError, Sheet};
+use crate::{Cell, Columns, Field, Output, RenderError, Sheet};
 
 /// A check against live runs in every format; `failures` are what is not as it must be.
 ///
@@ -18,7 +18,9 @@ pub fn live(report: &LiveReport, failures: &[String]) -> Result<Output, RenderEr
         failures: &'a [String],
     }
     let checked = Checked { report, passed: failures.is_empty(), failures };
-    let mut predicted = table(report, "predicted from link measurements alone", POINT);
+    let rows = &report.rows;
+    let setting = || Columns::of(SETTING);
+    let mut predicted = setting().and(POINT).sheet("predicted from link measurements alone", rows);
     predicted.note = format!(
         "error: largest {:.2}% (at most 3), median {:.2}% (at most 1)\ncounts {}: {}",
         report.max_error * 100.0,
@@ -26,7 +28,7 @@ pub fn live(report: &LiveReport, failures: &[String]) -> Result<Output, RenderEr
         if report.counts_exact { "exact" } else { "NOT exact" },
         if failures.is_empty() { "passed" } else { "FAILED" },
     );
-    let mut tokens = table(report, "token by token", TOKENS);
+    let mut tokens = setting().and(TOKENS).sheet("token by token", rows);
     tokens.note =
         "R2: share of the variance of the live token times that is explained; error p99:\n\
                    what the error of 99% of tokens does not exceed; p99: of the token times"
@@ -35,89 +37,70 @@ pub fn live(report: &LiveReport, failures: &[String]) -> Result<Output, RenderEr
     if !report.prefetch_effects.is_empty() {
         output.sheets.push(effects(&report.prefetch_effects));
     }
-    let all = [POINT, TOKENS, SPENT].concat();
-    output.flat = Some(table(report, "", &all));
+    output.flat = Some(setting().and(POINT).and(TOKENS).and(SPENT).sheet("", rows));
     Ok(output)
 }
 
-/// A column of points: heading, name, value.
-type Quantity = (&'static str, &'static str, fn(&LiveRow) -> Cell);
-
-const SETTING: [Quantity; 5] = [
-    ("routes", "trace", |row| row.trace.as_str().into()),
-    ("link", "link", |row| row.link.as_str().into()),
-    ("MiB", "expert_mib", |row| mib(row.expert_bytes)),
-    ("slots", "slots", |row| Cell::Count(row.slots.into())),
-    ("pre-\nfetch", "prefetch", |row| row.prefetch.as_str().into()),
+const SETTING: &[Field<LiveRow>] = &[
+    Field::left("routes", "trace", |row| row.trace.as_str().into()),
+    Field::left("link", "link", |row| row.link.as_str().into()),
+    Field::right("MiB", "expert_mib", |row| mib(row.expert_bytes)),
+    Field::right("slots", "slots", |row| Cell::Count(row.slots.into())),
+    Field::left("pre-\nfetch", "prefetch", |row| row.prefetch.as_str().into()),
 ];
 
-const POINT: &[Quantity] = &[
-    ("predicted\nms", "predicted_ms", |row| Cell::Number(row.predicted_ms, 4)),
-    ("live\nms", "measured_ms", |row| Cell::Number(row.measured_ms, 4)),
-    ("error\n%", "error_percent", |row| Cell::percent(Some(row.error))),
-    ("counts", "counts", |row| {
+const POINT: &[Field<LiveRow>] = &[
+    Field::right("predicted\nms", "predicted_ms", |row| Cell::Number(row.predicted_ms, 4)),
+    Field::right("live\nms", "measured_ms", |row| Cell::Number(row.measured_ms, 4)),
+    Field::right("error\n%", "error_percent", |row| Cell::percent(Some(row.error))),
+    Field::left("counts", "counts", |row| {
         let exact = row.counts_match && row.tokens_miscounted == 0;
         if exact { "exact" } else { "differ" }.into()
     }),
 ];
 
-const TOKENS: &[Quantity] = &[
-    ("R2", "token_r2", |row| Cell::number(row.token_r2, 4)),
-    ("error\np99 %", "token_error_p99_percent", |row| Cell::percent(Some(row.token_error_p99))),
-    ("p99 pre-\ndicted ms", "p99_predicted_ms", |row| Cell::Number(row.p99_predicted_ms, 4)),
-    ("p99\nlive ms", "p99_measured_ms", |row| Cell::Number(row.p99_measured_ms, 4)),
-    ("error\n%", "p99_error_percent", |row| Cell::percent(Some(row.p99_error))),
+const TOKENS: &[Field<LiveRow>] = &[
+    Field::right("R2", "token_r2", |row| Cell::number(row.token_r2, 4)),
+    Field::right("error\np99 %", "token_error_p99_percent", |row| {
+        Cell::percent(Some(row.token_error_p99))
+    }),
+    Field::right("p99 pre-\ndicted ms", "p99_predicted_ms", |row| {
+        Cell::Number(row.p99_predicted_ms, 4)
+    }),
+    Field::right("p99\nlive ms", "p99_measured_ms", |row| Cell::Number(row.p99_measured_ms, 4)),
+    Field::right("error\n%", "p99_error_percent", |row| Cell::percent(Some(row.p99_error))),
 ];
 
-const SPENT: &[Quantity] = &[
-    ("", "misses_per_token", |row| Cell::Number(row.predicted_misses_per_token, 4)),
-    ("", "prefetches_per_token", |row| Cell::Number(row.predicted_prefetches_per_token, 4)),
-    ("", "compute_ms", |row| Cell::Number(row.spent.compute, 4)),
-    ("", "slowed_ms", |row| Cell::Number(row.spent.slowed, 4)),
-    ("", "exposed_demand_ms", |row| Cell::Number(row.spent.exposed_demand, 4)),
-    ("", "exposed_prefetch_ms", |row| Cell::Number(row.spent.exposed_prefetch, 4)),
+const SPENT: &[Field<LiveRow>] = &[
+    Field::flat("misses_per_token", |row| Cell::Number(row.predicted_misses_per_token, 4)),
+    Field::flat("prefetches_per_token", |row| Cell::Number(row.predicted_prefetches_per_token, 4)),
+    Field::flat("compute_ms", |row| Cell::Number(row.spent.compute, 4)),
+    Field::flat("slowed_ms", |row| Cell::Number(row.spent.slowed, 4)),
+    Field::flat("exposed_demand_ms", |row| Cell::Number(row.spent.exposed_demand, 4)),
+    Field::flat("exposed_prefetch_ms", |row| Cell::Number(row.spent.exposed_prefetch, 4)),
 ];
-
-fn table(report: &LiveReport, title: &str, quantities: &[Quantity]) -> Sheet {
-    let all = || SETTING.iter().chain(quantities);
-    let column = |&(heading, name, _): &Quantity| match name {
-        "trace" | "link" | "prefetch" | "counts" => Column::left(heading, name),
-        _ => Column::right(heading, name),
-    };
-    let mut sheet = Sheet::new(title, all().map(column).collect());
-    let cells = |row: &LiveRow| all().map(|(_, _, value)| value(row)).collect();
-    sheet.rows = report.rows.iter().map(cells).collect();
-    sheet
-}
 
 fn mib(bytes: u64) -> Cell {
     Cell::Number(bytes as f64 / f64::from(1 << 20), 2)
 }
 
+fn signed(change: f64) -> Cell {
+    Cell::Text(format!("{:+.2}", change * 100.0))
+}
+
+const EFFECTS: &[Field<PrefetchEffect>] = &[
+    Field::left("routes", "trace", |effect| effect.trace.as_str().into()),
+    Field::left("link", "link", |effect| effect.link.as_str().into()),
+    Field::right("MiB", "expert_mib", |effect| mib(effect.expert_bytes)),
+    Field::right("slots", "slots", |effect| Cell::Count(effect.slots.into())),
+    Field::right("predicted\n%", "predicted_change_percent", |effect| {
+        signed(effect.predicted_change)
+    }),
+    Field::right("live\n%", "measured_change_percent", |effect| signed(effect.measured_change)),
+];
+
 fn effects(effects: &[PrefetchEffect]) -> Sheet {
-    let mut sheet = Sheet::new(
-        "what prefetch does to the time of the same cache",
-        vec![
-            Column::left("routes", "trace"),
-            Column::left("link", "link"),
-            Column::right("MiB", "expert_mib"),
-            Column::right("slots", "slots"),
-            Column::right("predicted\n%", "predicted_change_percent"),
-            Column::right("live\n%", "measured_change_percent"),
-        ],
-    );
-    let signed = |change: f64| Cell::Text(format!("{:+.2}", change * 100.0));
-    let row = |effect: &PrefetchEffect| {
-        vec![
-            effect.trace.as_str().into(),
-            effect.link.as_str().into(),
-            mib(effect.expert_bytes),
-            Cell::Count(effect.slots.into()),
-            signed(effect.predicted_change),
-            signed(effect.measured_change),
-        ]
-    };
-    sheet.rows = effects.iter().map(row).collect();
+    let mut sheet = Sheet::of("what prefetch does to the time of the same cache", EFFECTS, effects);
     let said = |link: &str, over: &str| {
         let of_link = || effects.iter().filter(|effect| effect.link == link);
         let all = |is: fn(f64) -> bool| {

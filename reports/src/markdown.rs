@@ -1,15 +1,16 @@
 //! Sheets as Markdown tables.
 
 use crate::Sheet;
+use crate::clean::{one_line, visible};
 
 /// Title as a heading, table, note.
 pub(crate) fn render(sheet: &Sheet) -> String {
     let mut text = String::new();
     if !sheet.title.is_empty() {
-        text.push_str(&format!("### {}\n\n", sheet.title.replace('\n', " · ")));
+        text.push_str(&format!("### {}\n\n", visible(&sheet.title).replace('\n', " · ")));
     }
     let headings = sheet.columns.iter().map(|column| match column.heading.as_str() {
-        "" => column.name.clone(),
+        "" => escape(&column.name),
         // A break after a hyphen is one word's.
         heading => escape(&heading.replace("-\n", "-").replace('\n', " ")),
     });
@@ -19,7 +20,7 @@ pub(crate) fn render(sheet: &Sheet) -> String {
         line(&mut text, row.iter().map(|cell| escape(&cell.for_people())));
     }
     if !sheet.note.is_empty() {
-        text.push_str(&format!("\n{}\n", sheet.note));
+        text.push_str(&format!("\n{}\n", visible(&sheet.note)));
     }
     text
 }
@@ -29,7 +30,7 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
 }
 
 fn escape(cell: &str) -> String {
-    cell.replace('|', "\\|").replace('\n', " ")
+    one_line(cell).replace('|', "\\|")
 }
 
 #[cfg(test)]
@@ -43,6 +44,16 @@ mod tests {
         let mut sheet = Sheet::new("one\ntwo", columns);
         sheet.rows.push(vec!["x|y\nz".into(), Cell::Count(1000)]);
         let expected = "### one · two\n\n| a b | h200-pcie |\n| :-- | --: |\n| x\\|y z | 1,000 |\n";
+        assert_eq!(render(&sheet), expected);
+    }
+
+    #[test]
+    fn names_out_of_files_do_nothing() {
+        let mut sheet = Sheet::new("a\u{1b}b", vec![Column::left("", "a|b\nc")]);
+        sheet.rows.push(vec!["x\u{202e}\r\ny".into()]);
+        sheet.note = "n\u{7}".to_owned();
+        let expected =
+            "### a\u{fffd}b\n\n| a\\|b c |\n| :-- |\n| x\u{fffd}\u{fffd} y |\n\nn\u{fffd}\n";
         assert_eq!(render(&sheet), expected);
     }
 }

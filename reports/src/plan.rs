@@ -2,12 +2,12 @@
 
 use hotset_planning::{
     Alternative, Coefficient, Fit, FitVerdict, MemoryLine, MemorySplit, PlanReport, Preflight,
-    RoutingSummary, Speed, SplitFront, Unions,
+    Rate, RoutingSummary, Speed, SplitFront, Unions,
 };
 
 use crate::experiment::wrap;
 use crate::sheet::thousands;
-use crate::{Cell, Column, Output, RenderError, Sheet};
+use crate::{Cell, Field, Output, RenderError, Sheet, one_line};
 
 /// Sources are broken at this width: tables are 80 columns wide.
 const SOURCE: usize = 32;
@@ -21,7 +21,7 @@ const SHOWN: usize = 12;
 pub fn plan(report: &PlanReport) -> Result<Output, RenderError> {
     let mut sheets = vec![accelerator(&report.fit)];
     sheets[0].title = format!("{}\n\n{}", headline(report), sheets[0].title);
-    sheets.extend(host(&report.fit));
+    sheets.push(host(&report.fit));
     if let Some(speed) = &report.speed {
         sheets.push(speeds(speed, report));
         sheets.push(parts(speed));
@@ -46,8 +46,8 @@ pub fn preflight(report: &Preflight) -> Result<Output, RenderError> {
     let verdict = if report.passes { "passes" } else { "DOES NOT PASS" };
     let title = format!(
         "{} on {}: {verdict} ({}; the rule: {})",
-        report.model,
-        report.machine,
+        one_line(&report.model),
+        one_line(&report.machine),
         report.fit.verdict.name(),
         report.rule
     );
@@ -70,7 +70,7 @@ pub fn preflight(report: &Preflight) -> Result<Output, RenderError> {
         ],
     );
     let mut sheets = vec![contract, accelerator(&report.fit)];
-    sheets.extend(host(&report.fit));
+    sheets.push(host(&report.fit));
     Output::new(report, sheets)
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn gib(bytes: u64) -> f64 {
 fn headline(report: &PlanReport) -> String {
     let (model, machine, fit, asked) = (&report.model, &report.machine, &report.fit, &report.asked);
     let mut lines = vec![
-        format!("{} on {}: {}", model.name, machine.name, fit.verdict.name()),
+        format!("{} on {}: {}", one_line(&model.name), one_line(&machine.name), fit.verdict.name()),
         format!(
             "{:.1} B parameters, {:.1} B active; {} of {} layers x {} experts, top-{}",
             model.parameters as f64 / 1e9,
@@ -142,88 +142,93 @@ fn longest(report: &PlanReport) -> String {
     }
 }
 
-fn lines_of(title: String, lines: &[MemoryLine]) -> Sheet {
-    let columns = vec![
-        Column::left("", "line"),
-        Column::right("GiB", "gib"),
-        Column::left("basis", "basis"),
-        Column::left("source", "source"),
-    ];
-    let mut sheet = Sheet::new(title, columns);
-    let mut before = "";
-    for line in lines {
-        let mut cells = row(line);
-        if line.source == before
-            && let Some(source) = cells.last_mut()
-        {
-            *source = "as above".into();
-        }
-        before = &line.source;
-        sheet.rows.push(cells);
-    }
-    sheet
+/// A line of a table of memory.
+struct Entry {
+    name: &'static str,
+    bytes: u64,
+    basis: String,
+    source: String,
 }
 
-fn row(line: &MemoryLine) -> Vec<Cell> {
-    vec![
-        line.name.into(),
-        Cell::Number(gib(line.bytes), 3),
-        line.basis.to_string().into(),
-        wrap(&line.source, SOURCE).join("\n").into(),
-    ]
+impl Entry {
+    fn of(line: &MemoryLine) -> Self {
+        Self {
+            name: line.name,
+            bytes: line.bytes,
+            basis: line.basis.to_string(),
+            source: line.source.clone(),
+        }
+    }
+
+    fn calculated(name: &'static str, bytes: u64, source: impl Into<String>) -> Self {
+        Self { name, bytes, basis: "calculated".to_owned(), source: source.into() }
+    }
+
+    /// Lines in order; a source that repeats the one before it is not written out again.
+    fn all(lines: &[MemoryLine]) -> Vec<Self> {
+        let before = std::iter::once("").chain(lines.iter().map(|line| line.source.as_str()));
+        let entry = |(line, before): (&MemoryLine, &str)| match line.source == before {
+            true => Self { source: "as above".to_owned(), ..Self::of(line) },
+            false => Self::of(line),
+        };
+        lines.iter().zip(before).map(entry).collect()
+    }
 }
+
+const MEMORY: &[Field<Entry>] = &[
+    Field::left("", "line", |entry| entry.name.into()),
+    Field::right("GiB", "gib", |entry| Cell::Number(gib(entry.bytes), 3)),
+    Field::left("basis", "basis", |entry| entry.basis.as_str().into()),
+    Field::left("source", "source", |entry| wrap(&entry.source, SOURCE).join("\n").into()),
+];
 
 fn accelerator(fit: &Fit) -> Sheet {
-    let mut sheet = lines_of("memory of an accelerator".to_owned(), &fit.accelerator);
-    let mut add = |name: &str, bytes: u64, source: String| {
-        let source = wrap(&source, SOURCE).join("\n");
-        let basis = "calculated".to_owned();
-        sheet.rows.push(vec![
-            name.into(),
-            Cell::Number(gib(bytes), 3),
-            basis.into(),
-            source.into(),
-        ]);
-    };
     let slots = format!(
         "{} slots of {:.3} MiB, {} at least",
         thousands(fit.slots),
         fit.slot_bytes as f64 / f64::from(1 << 20),
         thousands(fit.least_slots)
     );
-    add("expert slots", fit.slots_bytes, slots);
-    add("left", fit.left_bytes, "nothing takes it".to_owned());
-    sheet.rows.push(row(&fit.budget));
-    sheet
+    let mut entries = Entry::all(&fit.accelerator);
+    entries.push(Entry::calculated("expert slots", fit.slots_bytes, slots));
+    entries.push(Entry::calculated("left", fit.left_bytes, "nothing takes it"));
+    entries.push(Entry::of(&fit.budget));
+    Sheet::of("memory of an accelerator", MEMORY, entries)
 }
 
-fn host(fit: &Fit) -> Option<Sheet> {
-    let mut sheet = lines_of("memory of a host".to_owned(), &fit.host);
-    let mut add = |name: &str, bytes: u64, source: &str| {
+fn host(fit: &Fit) -> Sheet {
+    let mut entries = Entry::all(&fit.host);
+    for (name, bytes, source) in [
+        ("while loading", fit.load_transient_bytes, "must be there once more for a while"),
+        ("page cache", fit.page_cache_bytes, "while loading, if there is room; given back"),
+        ("on disk", fit.on_disk_bytes, "experts that memory does not hold"),
+    ] {
         if bytes > 0 {
-            let source = wrap(source, SOURCE).join("\n");
-            sheet.rows.push(vec![
-                name.into(),
-                Cell::Number(gib(bytes), 3),
-                "calculated".into(),
-                source.into(),
-            ]);
+            entries.push(Entry::calculated(name, bytes, source));
         }
-    };
-    add("while loading", fit.load_transient_bytes, "must be there once more for a while");
-    add("page cache", fit.page_cache_bytes, "while loading, if there is room; given back");
-    add("on disk", fit.on_disk_bytes, "experts that memory does not hold");
-    sheet.rows.push(row(&fit.host_budget));
-    Some(sheet)
+    }
+    entries.push(Entry::of(&fit.host_budget));
+    Sheet::of("memory of a host", MEMORY, entries)
 }
+
+/// A speed under one assumption on what overlaps.
+struct Priced {
+    name: &'static str,
+    rate: Rate,
+}
+
+const SPEEDS: &[Field<Priced>] = &[
+    Field::left("", "price", |price| price.name.into()),
+    Field::right("ms a\nstep", "step_ms", |price| Cell::Number(price.rate.step_ms, 3)),
+    Field::right("tokens/s\nof all", "tokens_per_s", |price| {
+        Cell::Number(price.rate.tokens_per_s, 1)
+    }),
+    Field::right("tokens/s\neach", "tokens_per_s_each", |price| {
+        Cell::Number(price.rate.tokens_per_s_each, 1)
+    }),
+];
 
 fn speeds(speed: &Speed, report: &PlanReport) -> Sheet {
-    let columns = vec![
-        Column::left("", "price"),
-        Column::right("ms a\nstep", "step_ms"),
-        Column::right("tokens/s\nof all", "tokens_per_s"),
-        Column::right("tokens/s\neach", "tokens_per_s_each"),
-    ];
     let title = format!(
         "speed: a step runs {} and gives {:.2}; {:.2} distinct experts a layer,\n\
          {:.2} of them copied; {:.1} MiB a step",
@@ -233,19 +238,12 @@ fn speeds(speed: &Speed, report: &PlanReport) -> Sheet {
         speed.need.misses,
         speed.moved_mib
     );
-    let mut sheet = Sheet::new(title, columns);
-    for (name, rate) in [
-        ("nothing overlaps", speed.no_overlap),
-        ("timeline", speed.timeline),
-        ("everything overlaps", speed.perfect),
-    ] {
-        sheet.rows.push(vec![
-            name.into(),
-            Cell::Number(rate.step_ms, 3),
-            Cell::Number(rate.tokens_per_s, 1),
-            Cell::Number(rate.tokens_per_s_each, 1),
-        ]);
-    }
+    let prices = [
+        Priced { name: "nothing overlaps", rate: speed.no_overlap },
+        Priced { name: "timeline", rate: speed.timeline },
+        Priced { name: "everything overlaps", rate: speed.perfect },
+    ];
+    let mut sheet = Sheet::of(title, SPEEDS, prices);
     if let Some(even) = report.break_even_tokens {
         let given = speed.tokens_given / f64::from(report.asked.users.max(1));
         let pays = if given > even { "pays" } else { "does not pay" };
@@ -260,65 +258,77 @@ fn count(number: u64, of: &str) -> String {
     format!("{} {of}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
-fn parts(speed: &Speed) -> Sheet {
-    let columns = vec![Column::left("", "part"), Column::right("ms a step", "ms")];
-    let mut sheet = Sheet::new("where a step's time goes, each part alone", columns);
-    let parts = &speed.parts;
-    for (name, ms) in [
-        ("dense weights, keys and values", parts.dense_ms),
-        ("routed experts", parts.experts_ms),
-        ("output head", parts.head_ms),
-        ("drafting", parts.draft_ms),
-        ("sums between accelerators", parts.exchange_ms),
-        ("engine, as given", parts.fixed_ms),
-        ("copies over the link", parts.link_ms),
-        ("experts on host cores", parts.host_ms),
-        ("experts from disk", parts.disk_ms),
-    ] {
-        if ms > 0.0 {
-            sheet.rows.push(vec![name.into(), Cell::Number(ms, 3)]);
-        }
-    }
-    sheet
+/// A quantity with a name of its own.
+struct Named {
+    name: &'static str,
+    value: f64,
 }
 
+const PARTS: &[Field<Named>] = &[
+    Field::left("", "part", |part| part.name.into()),
+    Field::right("ms a step", "ms", |part| Cell::Number(part.value, 3)),
+];
+
+fn parts(speed: &Speed) -> Sheet {
+    let parts = &speed.parts;
+    let all = [
+        Named { name: "dense weights, keys and values", value: parts.dense_ms },
+        Named { name: "routed experts", value: parts.experts_ms },
+        Named { name: "output head", value: parts.head_ms },
+        Named { name: "drafting", value: parts.draft_ms },
+        Named { name: "sums between accelerators", value: parts.exchange_ms },
+        Named { name: "engine, as given", value: parts.fixed_ms },
+        Named { name: "copies over the link", value: parts.link_ms },
+        Named { name: "experts on host cores", value: parts.host_ms },
+        Named { name: "experts from disk", value: parts.disk_ms },
+    ];
+    let there = all.into_iter().filter(|part| part.value > 0.0);
+    Sheet::of("where a step's time goes, each part alone", PARTS, there)
+}
+
+const UNIONS: &[Field<Named>] = &[
+    Field::left("", "how", |union| union.name.into()),
+    Field::right("experts\na layer", "distinct_experts", |union| Cell::Number(union.value, 2)),
+];
+
 fn unions(unions: &Unions) -> Sheet {
-    let columns =
-        vec![Column::left("", "how"), Column::right("experts\na layer", "distinct_experts")];
     let title = format!(
         "distinct experts a layer in a step of {} with {} each",
         users(unions.users),
         count(unions.tokens.into(), "token")
     );
-    let mut sheet = Sheet::new(title, columns);
-    for (name, experts) in [
-        ("every expert alike", unions.uniform),
-        ("the trace's windows, unrelated", unions.windows),
-        ("replayed", unions.replayed),
-    ] {
-        sheet.rows.push(vec![name.into(), Cell::Number(experts, 2)]);
-    }
-    sheet
+    let all = [
+        Named { name: "every expert alike", value: unions.uniform },
+        Named { name: "the trace's windows, unrelated", value: unions.windows },
+        Named { name: "replayed", value: unions.replayed },
+    ];
+    Sheet::of(title, UNIONS, all)
 }
 
+const SETTINGS: &[Field<MemorySplit>] = &[
+    Field::right("users", "users", |setting| Cell::Count(setting.users.into())),
+    Field::right("tokens\nkept", "kv_tokens", |setting| Cell::Count(setting.kv_tokens)),
+    Field::right("slots", "slots", |setting| Cell::Count(setting.slots)),
+    Field::right("share\n%", "slots_share", |setting| Cell::Number(setting.slots_share * 100.0, 1)),
+    Field::right("none\noverlaps", "no_overlap_tokens_per_s", |setting| {
+        Cell::Number(setting.no_overlap, 1)
+    }),
+    Field::right("tokens/s\ntimeline", "timeline_tokens_per_s", |setting| {
+        Cell::Number(setting.timeline, 1)
+    }),
+    Field::right("all\noverlap", "perfect_tokens_per_s", |setting| {
+        Cell::Number(setting.perfect, 1)
+    }),
+];
+
 fn split(split: &SplitFront) -> Sheet {
-    let columns = vec![
-        Column::right("users", "users"),
-        Column::right("tokens\nkept", "kv_tokens"),
-        Column::right("slots", "slots"),
-        Column::right("share\n%", "slots_share"),
-        Column::right("none\noverlaps", "no_overlap_tokens_per_s"),
-        Column::right("tokens/s\ntimeline", "timeline_tokens_per_s"),
-        Column::right("all\noverlap", "perfect_tokens_per_s"),
-    ];
     let best = &split.best;
     let title = format!(
         "slots against tokens kept: the most tokens a second with {} of {} tokens",
         users(best.users),
         thousands(best.context)
     );
-    let mut sheet = Sheet::new(title, columns);
-    sheet.rows = thinned(&split.front).map(of_setting).collect();
+    let mut sheet = Sheet::of(title, SETTINGS, thinned(&split.front));
     sheet.note = format!(
         "{} of {} settings that no other beats in speed, tokens kept and users",
         sheet.rows.len(),
@@ -334,59 +344,30 @@ fn thinned(front: &[MemorySplit]) -> impl Iterator<Item = &MemorySplit> {
     (0..shown).map(move |n| &front[if shown > 1 { n * last / (shown - 1) } else { 0 }])
 }
 
-fn of_setting(setting: &MemorySplit) -> Vec<Cell> {
-    vec![
-        Cell::Count(setting.users.into()),
-        Cell::Count(setting.kv_tokens),
-        Cell::Count(setting.slots),
-        Cell::Number(setting.slots_share * 100.0, 1),
-        Cell::Number(setting.no_overlap, 1),
-        Cell::Number(setting.timeline, 1),
-        Cell::Number(setting.perfect, 1),
-    ]
-}
+const ALTERNATIVES: &[Field<Alternative>] = &[
+    Field::left("model", "model", |one| one.name.as_str().into()),
+    Field::left("experts", "expert_format", |one| one.format.as_str().into()),
+    Field::right("B", "parameters", |one| Cell::Number(one.parameters as f64 / 1e9, 1)),
+    Field::right("B active", "active_parameters", |one| {
+        Cell::Number(one.active_parameters as f64 / 1e9, 1)
+    }),
+    Field::right("GiB", "used_gib", |one| Cell::Number(gib(one.used_bytes), 1)),
+];
 
 fn alternatives(all: &[Alternative]) -> Option<Sheet> {
-    if all.is_empty() {
-        return None;
-    }
-    let columns = vec![
-        Column::left("model", "model"),
-        Column::left("experts", "expert_format"),
-        Column::right("B", "parameters"),
-        Column::right("B active", "active_parameters"),
-        Column::right("GiB", "used_gib"),
-    ];
-    let mut sheet = Sheet::new("built-in models that fit whole here", columns);
-    for one in all {
-        sheet.rows.push(vec![
-            one.name.as_str().into(),
-            one.format.as_str().into(),
-            Cell::Number(one.parameters as f64 / 1e9, 1),
-            Cell::Number(one.active_parameters as f64 / 1e9, 1),
-            Cell::Number(gib(one.used_bytes), 1),
-        ]);
-    }
-    Some(sheet)
+    let title = "built-in models that fit whole here";
+    (!all.is_empty()).then(|| Sheet::of(title, ALTERNATIVES, all))
 }
 
+const COEFFICIENTS: &[Field<Coefficient>] = &[
+    Field::left("rests on", "coefficient", |one| wrap(&one.name, 16).join("\n").into()),
+    Field::left("", "value", |one| wrap(&one.value, 18).join("\n").into()),
+    Field::left("", "basis", |one| one.basis.to_string().into()),
+    Field::left("source", "source", |one| wrap(&one.source, 30).join("\n").into()),
+];
+
 fn coefficients(all: &[Coefficient]) -> Sheet {
-    let columns = vec![
-        Column::left("rests on", "coefficient"),
-        Column::left("", "value"),
-        Column::left("", "basis"),
-        Column::left("source", "source"),
-    ];
-    let mut sheet = Sheet::new("what the speeds rest on", columns);
-    for one in all {
-        sheet.rows.push(vec![
-            wrap(&one.name, 16).join("\n").into(),
-            wrap(&one.value, 18).join("\n").into(),
-            one.basis.to_string().into(),
-            wrap(&one.source, 30).join("\n").into(),
-        ]);
-    }
-    sheet
+    Sheet::of("what the speeds rest on", COEFFICIENTS, all)
 }
 
 fn told(notes: &[String]) -> String {
@@ -404,8 +385,10 @@ fn told(notes: &[String]) -> String {
 pub(crate) fn routing(routing: &RoutingSummary) -> String {
     match routing {
         RoutingSummary::Uniform => "uniform routing, no trace".to_owned(),
-        RoutingSummary::Histogram { name, .. } => format!("counts {name}"),
-        RoutingSummary::OwnTrace { trace } => format!("trace {}", trace.name),
-        RoutingSummary::StandIn { trace, .. } => format!("trace {} stands in", trace.name),
+        RoutingSummary::Histogram { name, .. } => format!("counts {}", one_line(name)),
+        RoutingSummary::OwnTrace { trace } => format!("trace {}", one_line(&trace.name)),
+        RoutingSummary::StandIn { trace, .. } => {
+            format!("trace {} stands in", one_line(&trace.name))
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! One setting in full laid out: phases, prices, step times, where the time went, layers.
 
-use hotset_sim::{Breakdown, LayerRow, ReplayReport, Row, StepTimes, Window};
+use hotset_sim::{Breakdown, LayerRow, LinkPrice, ReplayReport, Row, StepTimes, Window};
 
 use crate::compare::{flat_rows, headline, title};
-use crate::{Cell, Column, Output, RenderError, Sheet};
+use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
 /// A replay in full in every format.
 ///
@@ -13,11 +13,7 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.window == Window::All).collect();
     let mut sheets =
         vec![counts(report), prices(report, &rows), steps(&report.step_times), spent(&rows)];
-    for row in &rows {
-        let of_phase: Vec<&LayerRow> =
-            report.layers.iter().filter(|layer| layer.phase == row.phase).collect();
-        sheets.push(layers(row, &of_phase));
-    }
+    sheets.extend(rows.iter().map(|row| layers(row, report)));
     if let Some(last) = sheets.last_mut() {
         last.note = "definitions: docs/metrics.md".to_owned();
     }
@@ -27,39 +23,34 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     Ok(output)
 }
 
-fn counts(report: &ReplayReport) -> Sheet {
-    let mut sheet = Sheet::new(
-        "",
-        vec![
-            Column::left("phase", "phase"),
-            Column::left("window", "window"),
-            Column::right("tokens", "tokens"),
-            Column::right("hit\n%", "hit_percent"),
-            Column::right("demand\n/token", "demand_per_token"),
-            Column::right("prefetch\n/token", "prefetch_per_token"),
-            Column::right("used\n%", "prefetches_used_percent"),
-            Column::right("host\n/token", "host_served_per_token"),
-            Column::right("MiB\n/token", "mib_per_token"),
-            Column::right("x\nBelady", "belady_ratio"),
-        ],
-    );
-    let row = |row: &Row| {
-        let per_token = |count: u64| Cell::Number(count as f64 / row.tokens as f64, 2);
+fn per_token(count: u64, tokens: u64, decimals: usize) -> Cell {
+    Cell::Number(count as f64 / tokens as f64, decimals)
+}
+
+const COUNTS: &[Field<Row>] = &[
+    Field::left("phase", "phase", |row| row.phase.name().into()),
+    Field::left("window", "window", |row| row.window.name().into()),
+    Field::right("tokens", "tokens", |row| Cell::Count(row.tokens)),
+    Field::right("hit\n%", "hit_percent", |row| Cell::percent(row.hit_rate)),
+    Field::right("demand\n/token", "demand_per_token", |row| {
+        per_token(row.demand_fetches, row.tokens, 2)
+    }),
+    Field::right("prefetch\n/token", "prefetch_per_token", |row| {
+        per_token(row.prefetches, row.tokens, 2)
+    }),
+    Field::right("used\n%", "prefetches_used_percent", |row| {
         let used = row.prefetches_used as f64 / row.prefetches as f64;
-        vec![
-            row.phase.name().into(),
-            row.window.name().into(),
-            Cell::Count(row.tokens),
-            Cell::percent(row.hit_rate),
-            per_token(row.demand_fetches),
-            per_token(row.prefetches),
-            Cell::percent((row.prefetches > 0).then_some(used)),
-            per_token(row.host_served),
-            Cell::number(row.mib_per_token, 1),
-            Cell::number(row.belady_ratio, 3),
-        ]
-    };
-    sheet.rows = report.rows.iter().map(row).collect();
+        Cell::percent((row.prefetches > 0).then_some(used))
+    }),
+    Field::right("host\n/token", "host_served_per_token", |row| {
+        per_token(row.host_served, row.tokens, 2)
+    }),
+    Field::right("MiB\n/token", "mib_per_token", |row| Cell::number(row.mib_per_token, 1)),
+    Field::right("x\nBelady", "belady_ratio", |row| Cell::number(row.belady_ratio, 3)),
+];
+
+fn counts(report: &ReplayReport) -> Sheet {
+    let mut sheet = Sheet::of("", COUNTS, &report.rows);
     if let Some(first) = report.rows.first() {
         let of = title(&report.settings, report.trace.total_experts, first);
         let (_, of) = of.split_once(" · ").unwrap_or(("", &of));
@@ -73,133 +64,138 @@ fn counts(report: &ReplayReport) -> Sheet {
     sheet
 }
 
+/// A phase's prices over one link.
+struct OverLink<'a> {
+    row: &'a Row,
+    link: &'a LinkPrice,
+}
+
+/// Every phase over every link.
+fn over_links<'a>(rows: &[&'a Row]) -> Vec<OverLink<'a>> {
+    let of_row = |row: &&'a Row| {
+        let row = *row;
+        row.links.iter().map(move |link| OverLink { row, link })
+    };
+    rows.iter().flat_map(of_row).collect()
+}
+
+impl<'a> OverLink<'a> {
+    const PRICES: &'a [Field<Self>] = &[
+        Field::left("phase", "phase", |over| over.row.phase.name().into()),
+        Field::left("link", "link", |over| one_line(&over.link.link).into()),
+        Field::right("serial", "serial_ms_per_token", |over| {
+            Cell::Number(over.link.serial_ms_per_token, 4)
+        }),
+        Field::right("timeline", "timeline_ms_per_token", |over| {
+            Cell::number(over.link.timeline_ms_per_token, 4)
+        }),
+        Field::right("prefetch hidden", "prefetch_hidden_ms_per_token", |over| {
+            Cell::Number(over.link.prefetch_hidden_ms_per_token, 4)
+        }),
+        Field::right("perfect", "perfect_ms_per_token", |over| {
+            Cell::Number(over.link.perfect_ms_per_token, 4)
+        }),
+    ];
+}
+
 fn prices(report: &ReplayReport, rows: &[&Row]) -> Sheet {
-    let mut sheet = Sheet::new(
-        "ms a token",
-        vec![
-            Column::left("phase", "phase"),
-            Column::left("link", "link"),
-            Column::right("serial", "serial_ms_per_token"),
-            Column::right("timeline", "timeline_ms_per_token"),
-            Column::right("prefetch hidden", "prefetch_hidden_ms_per_token"),
-            Column::right("perfect", "perfect_ms_per_token"),
-        ],
-    );
-    for row in rows {
-        sheet.rows.extend(row.links.iter().map(|link| {
-            vec![
-                row.phase.name().into(),
-                link.link.as_str().into(),
-                Cell::Number(link.serial_ms_per_token, 4),
-                Cell::number(link.timeline_ms_per_token, 4),
-                Cell::Number(link.prefetch_hidden_ms_per_token, 4),
-                Cell::Number(link.perfect_ms_per_token, 4),
-            ]
-        }));
-    }
+    let mut sheet = Sheet::of("ms a token", OverLink::PRICES, over_links(rows));
     let settings = &report.settings;
     if settings.compute_ms_per_token.is_none() && settings.dense_bytes_per_layer.is_none() {
-        sheet.note = "transfers alone: --machine or --compute-ms adds compute".to_owned();
+        sheet.note =
+            "transfers alone: `Settings::machine` or `Settings::compute_ms_per_token` adds compute"
+                .to_owned();
     }
     sheet
 }
 
+const STEPS: &[Field<StepTimes>] = &[
+    Field::left("phase", "phase", |times| times.phase.name().into()),
+    Field::left("window", "window", |times| times.window.name().into()),
+    Field::left("link", "link", |times| one_line(&times.link).into()),
+    Field::right("steps", "steps", |times| Cell::Count(times.steps)),
+    Field::right("mean", "mean_ms", |times| Cell::Number(times.mean_ms, 3)),
+    Field::right("p50", "p50_ms", |times| Cell::Number(times.p50_ms, 3)),
+    Field::right("p90", "p90_ms", |times| Cell::Number(times.p90_ms, 3)),
+    Field::right("p99", "p99_ms", |times| Cell::Number(times.p99_ms, 3)),
+    Field::right("max", "max_ms", |times| Cell::Number(times.max_ms, 3)),
+];
+
 fn steps(times: &[StepTimes]) -> Sheet {
-    let mut sheet = Sheet::new(
-        "ms a step on the timeline (a decode step of one request is a token)",
-        vec![
-            Column::left("phase", "phase"),
-            Column::left("window", "window"),
-            Column::left("link", "link"),
-            Column::right("steps", "steps"),
-            Column::right("mean", "mean_ms"),
-            Column::right("p50", "p50_ms"),
-            Column::right("p90", "p90_ms"),
-            Column::right("p99", "p99_ms"),
-            Column::right("max", "max_ms"),
-        ],
-    );
-    let row = |times: &StepTimes| {
-        vec![
-            times.phase.name().into(),
-            times.window.name().into(),
-            times.link.as_str().into(),
-            Cell::Count(times.steps),
-            Cell::Number(times.mean_ms, 3),
-            Cell::Number(times.p50_ms, 3),
-            Cell::Number(times.p90_ms, 3),
-            Cell::Number(times.p99_ms, 3),
-            Cell::Number(times.max_ms, 3),
-        ]
-    };
-    sheet.rows = times.iter().map(row).collect();
-    sheet
+    Sheet::of("ms a step on the timeline (a decode step of one request is a token)", STEPS, times)
+}
+
+/// Where the time of a phase over one link went.
+struct Spent<'a> {
+    over: &'a OverLink<'a>,
+    time: Breakdown,
+}
+
+impl<'a> Spent<'a> {
+    const PARTS: &'a [Field<Self>] = &[
+        Field::left("phase", "phase", |spent| spent.over.row.phase.name().into()),
+        Field::left("link", "link", |spent| one_line(&spent.over.link.link).into()),
+        Field::right("compute", "compute_ms", |spent| Cell::Number(spent.time.compute_ms, 3)),
+        Field::right("slowed", "slowed_ms", |spent| Cell::Number(spent.time.slowed_ms, 3)),
+        Field::right("demand", "exposed_demand_ms", |spent| {
+            Cell::Number(spent.time.exposed_demand_ms, 3)
+        }),
+        Field::right("pre-\nfetch", "exposed_prefetch_ms", |spent| {
+            Cell::Number(spent.time.exposed_prefetch_ms, 3)
+        }),
+        Field::right("host", "exposed_host_ms", |spent| {
+            Cell::Number(spent.time.exposed_host_ms, 3)
+        }),
+        Field::right("drained", "drained_ms", |spent| Cell::Number(spent.time.drained_ms, 3)),
+        Field::right("link\nidle", "idle_link_ms", |spent| {
+            Cell::Number(spent.time.idle_link_ms, 3)
+        }),
+    ];
 }
 
 fn spent(rows: &[&Row]) -> Sheet {
-    let mut sheet = Sheet::new(
+    let over = over_links(rows);
+    let timed = over.iter().filter_map(|over| Some(Spent { over, time: over.link.time? }));
+    Sheet::of(
         "where the timeline's time went, ms a token (demand, prefetch, host: exposed)",
-        vec![
-            Column::left("phase", "phase"),
-            Column::left("link", "link"),
-            Column::right("compute", "compute_ms"),
-            Column::right("slowed", "slowed_ms"),
-            Column::right("demand", "exposed_demand_ms"),
-            Column::right("pre-\nfetch", "exposed_prefetch_ms"),
-            Column::right("host", "exposed_host_ms"),
-            Column::right("drained", "drained_ms"),
-            Column::right("link\nidle", "idle_link_ms"),
-        ],
-    );
-    for row in rows {
-        sheet.rows.extend(row.links.iter().filter_map(|link| {
-            let time = link.time?;
-            let mut cells = vec![row.phase.name().into(), link.link.as_str().into()];
-            cells.extend(parts(&time).map(|ms| Cell::Number(ms, 3)));
-            Some(cells)
-        }));
-    }
-    sheet
+        Spent::PARTS,
+        timed,
+    )
 }
 
-fn parts(time: &Breakdown) -> [f64; 7] {
-    [
-        time.compute_ms,
-        time.slowed_ms,
-        time.exposed_demand_ms,
-        time.exposed_prefetch_ms,
-        time.exposed_host_ms,
-        time.drained_ms,
-        time.idle_link_ms,
-    ]
+/// A layer, and the tokens of its phase.
+struct Layer<'a> {
+    row: &'a LayerRow,
+    tokens: u64,
 }
 
-fn layers(row: &Row, layers: &[&LayerRow]) -> Sheet {
-    let mut columns = vec![
-        Column::right("layer", "layer"),
-        Column::right("experts\n/step", "experts_per_step"),
-        Column::right("hit\n%", "hit_percent"),
-        Column::right("demand\n/token", "demand_per_token"),
-        Column::right("prefetch\n/token", "prefetch_per_token"),
+impl<'a> Layer<'a> {
+    const COLUMNS: &'a [Field<Self>] = &[
+        Field::right("layer", "layer", |layer| Cell::Count(layer.row.layer.into())),
+        Field::right("experts\n/step", "experts_per_step", |layer| {
+            Cell::Number(layer.row.experts_per_step, 2)
+        }),
+        Field::right("hit\n%", "hit_percent", |layer| Cell::percent(layer.row.hit_rate)),
+        Field::right("demand\n/token", "demand_per_token", |layer| {
+            per_token(layer.row.demand_fetches, layer.tokens, 3)
+        }),
+        Field::right("prefetch\n/token", "prefetch_per_token", |layer| {
+            per_token(layer.row.prefetches, layer.tokens, 3)
+        }),
     ];
-    columns.extend(row.links.iter().map(|link| {
-        let heading = link.link.replacen('-', "-\n", 1);
-        Column::right(&heading, &format!("ms_per_token:{}", link.link))
-    }));
-    let mut sheet =
-        Sheet::new(format!("{} by layer; links: ms a token", row.phase.name()), columns);
-    let cells = |layer: &&LayerRow| {
-        let per_token = |count: u64| Cell::Number(count as f64 / row.tokens as f64, 3);
-        let mut cells = vec![
-            Cell::Count(layer.layer.into()),
-            Cell::Number(layer.experts_per_step, 2),
-            Cell::percent(layer.hit_rate),
-            per_token(layer.demand_fetches),
-            per_token(layer.prefetches),
-        ];
-        cells.extend(layer.links.iter().map(|link| Cell::Number(link.ms_per_token, 4)));
-        cells
-    };
-    sheet.rows = layers.iter().map(cells).collect();
-    sheet
+}
+
+/// The layers of a phase.
+fn layers(phase: &Row, report: &ReplayReport) -> Sheet {
+    let mut columns = Columns::of(Layer::COLUMNS);
+    for (index, link) in phase.links.iter().enumerate() {
+        let heading = one_line(&link.link).replacen('-', "-\n", 1);
+        let name = format!("ms_per_token:{}", link.link);
+        columns.add(Column::right(&heading, &name), move |layer: &Layer<'_>| {
+            Cell::number(layer.row.links.get(index).map(|link| link.ms_per_token), 4)
+        });
+    }
+    let of_phase = report.layers.iter().filter(|layer| layer.phase == phase.phase);
+    let rows = of_phase.map(|row| Layer { row, tokens: phase.tokens });
+    columns.sheet(format!("{} by layer; links: ms a token", phase.phase.name()), rows)
 }

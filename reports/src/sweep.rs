@@ -1,10 +1,10 @@
 //! A sweep laid out: for people a table a quantity with a column a policy, for CSV one flat table.
 
-use hotset_sim::{Knee, KneeRule, Row, SweepReport, Window};
+use hotset_sim::{Knee, KneeRule, Report, Row, SweepReport, Window};
 
 use crate::compare::{flat_rows, headline};
 use crate::sheet::thousands;
-use crate::{Cell, Column, Output, RenderError, Sheet};
+use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
 /// Policies beside each other in 80 characters.
 const ABREAST: usize = 6;
@@ -26,89 +26,113 @@ struct Quantity {
     cell: Box<dyn Fn(&Row) -> Cell>,
 }
 
-fn quantities(sweep: &SweepReport) -> Vec<Quantity> {
-    let mut all = vec![Quantity {
-        title: "hit rate, %".to_owned(),
-        cell: Box::new(|row| Cell::percent(row.hit_rate)),
-    }];
-    let sized = sweep.report.rows.iter().any(|row| row.mib_per_token.is_some());
-    all.push(match sized {
-        true => Quantity {
-            title: "MiB moved a token".to_owned(),
-            cell: Box::new(|row| Cell::number(row.mib_per_token, 1)),
+impl Quantity {
+    fn of(title: impl Into<String>, cell: impl Fn(&Row) -> Cell + 'static) -> Self {
+        Self { title: title.into(), cell: Box::new(cell) }
+    }
+}
+
+fn quantities(report: &Report) -> Vec<Quantity> {
+    let sized = report.rows.iter().any(|row| row.mib_per_token.is_some());
+    let mut all = vec![
+        Quantity::of("hit rate, %", |row| Cell::percent(row.hit_rate)),
+        match sized {
+            true => Quantity::of("MiB moved a token", |row| Cell::number(row.mib_per_token, 1)),
+            false => {
+                Quantity::of("experts moved a token", |row| Cell::Number(row.moved_per_token, 2))
+            }
         },
-        false => Quantity {
-            title: "experts moved a token".to_owned(),
-            cell: Box::new(|row| Cell::Number(row.moved_per_token, 2)),
-        },
-    });
-    let links = sweep.report.rows.first().map_or(0, |row| row.links.len());
-    for (index, name) in sweep.report.settings.links.iter().enumerate().take(links) {
-        let timed = sweep.report.rows.iter().any(|row| {
+    ];
+    let links = report.rows.first().map_or(0, |row| row.links.len());
+    for (index, name) in report.settings.links.iter().enumerate().take(links) {
+        let timed = report.rows.iter().any(|row| {
             row.links.get(index).is_some_and(|link| link.timeline_ms_per_token.is_some())
         });
         let price = if timed { "timeline" } else { "serial" };
-        all.push(Quantity {
-            title: format!("ms a token over {name}, {price}"),
-            cell: Box::new(move |row| {
+        all.push(Quantity::of(
+            format!("ms a token over {}, {price}", one_line(name)),
+            move |row| {
                 let link = row.links.get(index);
                 let ms = link.map(|l| l.timeline_ms_per_token.unwrap_or(l.serial_ms_per_token));
                 Cell::number(ms, 3)
-            }),
-        });
+            },
+        ));
     }
     all
 }
 
-fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
-    let report = &sweep.report;
-    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.window == Window::All).collect();
-    let mut groups = Vec::new();
-    for row in &rows {
-        if !groups.contains(&(row.phase, row.scope)) {
-            groups.push((row.phase, row.scope));
+/// The rows of one phase and scope.
+struct Group<'a> {
+    first: &'a Row,
+    rows: Vec<&'a Row>,
+}
+
+impl<'a> Group<'a> {
+    /// In the order of the phases, within one in the order in which the scopes were given.
+    fn all(report: &'a Report) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for row in report.rows.iter().filter(|row| row.window == Window::All) {
+            let same = |group: &&mut Self| {
+                group.first.phase == row.phase && group.first.scope == row.scope
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.rows.push(row),
+                None => groups.push(Self { first: row, rows: vec![row] }),
+            }
         }
+        groups.sort_by_key(|group| group.first.phase as u8);
+        groups
     }
-    groups.sort_by_key(|&(phase, _)| phase as u8);
-    let bytes = report.settings.expert_bytes.iter().max().copied().unwrap_or(0);
-    let mut sheets = Vec::new();
-    for (phase, scope) in groups {
-        let of_group: Vec<&Row> =
-            rows.iter().copied().filter(|row| row.phase == phase && row.scope == scope).collect();
-        let mut sizes: Vec<u32> = of_group.iter().map(|row| row.capacity_slots).collect();
+
+    /// Its sizes, each once, the smallest first.
+    fn sizes(&self) -> Vec<u32> {
+        let mut sizes: Vec<u32> = self.rows.iter().map(|row| row.capacity_slots).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        let place = format!("{} · {} scope · ", phase.name(), scope.name());
-        for quantity in quantities(sweep) {
-            for policies in report_policies(&of_group).chunks(ABREAST) {
-                let mut columns = vec![Column::right("slots", "capacity_slots")];
-                columns.push(Column::right("share\n%", "capacity_percent"));
-                if bytes > 0 {
-                    columns.push(Column::right("GiB", "capacity_gib"));
-                }
-                columns.extend(policies.iter().map(|policy| {
+        sizes
+    }
+
+    fn at(&self, policy: &str, slots: u32) -> Option<&'a Row> {
+        let here = |row: &&&Row| row.policy == policy && row.capacity_slots == slots;
+        self.rows.iter().find(here).copied()
+    }
+}
+
+/// The columns of a size: how many slots, which share of all, how many GiB.
+fn sizes<'a>(report: &'a Report) -> Columns<'a, u32> {
+    const SLOTS: &[Field<u32>] =
+        &[Field::right("slots", "capacity_slots", |&slots| Cell::Count(slots.into()))];
+    let mut columns = Columns::of(SLOTS);
+    columns.add(Column::right("share\n%", "capacity_percent"), |&slots| {
+        let share = f64::from(slots) / f64::from(report.trace.total_experts.max(1));
+        Cell::Number(share * 100.0, 1)
+    });
+    let bytes = report.settings.expert_bytes.iter().max().copied().unwrap_or(0);
+    if bytes > 0 {
+        columns.add(Column::right("GiB", "capacity_gib"), move |&slots| {
+            Cell::Number(gib(slots, bytes), 2)
+        });
+    }
+    columns
+}
+
+fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
+    let report = &sweep.report;
+    let mut sheets = Vec::new();
+    for group in &Group::all(report) {
+        let place = format!("{} · {} scope · ", group.first.phase.name(), group.first.scope.name());
+        for quantity in quantities(report) {
+            for policies in report_policies(&group.rows).chunks(ABREAST) {
+                let mut columns = sizes(report);
+                for &policy in policies {
                     // A long name breaks behind its first hyphen or colon.
                     let heading = policy.replacen('-', "-\n", 1).replacen(':', ":\n", 1);
-                    Column::right(&heading, policy)
-                }));
-                let mut sheet = Sheet::new(format!("{place}{}", quantity.title), columns);
-                for &slots in &sizes {
-                    let at = |policy: &str| {
-                        of_group
-                            .iter()
-                            .find(|row| row.policy == policy && row.capacity_slots == slots)
-                    };
-                    let share = f64::from(slots) / f64::from(report.trace.total_experts.max(1));
-                    let mut cells = vec![Cell::Count(slots.into()), Cell::Number(share * 100.0, 1)];
-                    if bytes > 0 {
-                        cells.push(Cell::Number(gib(slots, bytes), 2));
-                    }
-                    let of_policy =
-                        |policy: &&str| at(policy).map_or(Cell::Empty, |row| (quantity.cell)(row));
-                    cells.extend(policies.iter().map(of_policy));
-                    sheet.rows.push(cells);
+                    let cell = &quantity.cell;
+                    columns.add(Column::right(&heading, policy), move |&slots| {
+                        group.at(policy, slots).map_or(Cell::Empty, cell)
+                    });
                 }
-                sheets.push(sheet);
+                sheets.push(columns.sheet(format!("{place}{}", quantity.title), group.sizes()));
             }
         }
     }
@@ -134,45 +158,29 @@ fn report_policies<'a>(rows: &[&'a Row]) -> Vec<&'a str> {
     policies
 }
 
+const KNEES: &[Field<Knee>] = &[
+    Field::left("policy", "policy", |knee| knee.policy.as_str().into()),
+    Field::left("scope", "scope", |knee| knee.scope.name().into()),
+    Field::left("phase", "phase", |knee| knee.phase.name().into()),
+    Field::left("cost", "link", |knee| one_line(knee.link.as_deref().unwrap_or("moved")).into()),
+    Field::left("rule", "rule", |knee| match knee.rule {
+        KneeRule::Chord => "chord".into(),
+        KneeRule::SavesLessThan { ms_per_gib } => format!("<{ms_per_gib}ms/GiB").into(),
+    }),
+    Field::right("slots", "capacity_slots", |knee| {
+        Cell::Text(thousands(knee.capacity_slots.into()))
+    }),
+    Field::right("%", "capacity_percent", |knee| Cell::Number(knee.capacity_share * 100.0, 1)),
+    Field::right("GiB", "capacity_gib", |knee| Cell::number(knee.capacity_gib, 2)),
+    Field::right("hit\n%", "hit_percent", |knee| Cell::percent(knee.hit_rate)),
+    Field::right("ms\n/token", "ms_per_token", |knee| Cell::number(knee.ms_per_token, 3)),
+];
+
 fn knees(knees: &[Knee]) -> Sheet {
-    let mut sheet = Sheet::new(
-        "knees",
-        vec![
-            Column::left("policy", "policy"),
-            Column::left("scope", "scope"),
-            Column::left("phase", "phase"),
-            Column::left("cost", "link"),
-            Column::left("rule", "rule"),
-            Column::right("slots", "capacity_slots"),
-            Column::right("%", "capacity_percent"),
-            Column::right("GiB", "capacity_gib"),
-            Column::right("hit\n%", "hit_percent"),
-            Column::right("ms\n/token", "ms_per_token"),
-        ],
-    );
-    sheet.rows = knees
-        .iter()
-        .map(|knee| {
-            vec![
-                knee.policy.as_str().into(),
-                knee.scope.name().into(),
-                knee.phase.name().into(),
-                knee.link.as_deref().unwrap_or("moved").into(),
-                match knee.rule {
-                    KneeRule::Chord => "chord".into(),
-                    KneeRule::SavesLessThan { ms_per_gib } => format!("<{ms_per_gib}ms/GiB").into(),
-                },
-                Cell::Text(thousands(knee.capacity_slots.into())),
-                Cell::Number(knee.capacity_share * 100.0, 1),
-                Cell::number(knee.capacity_gib, 2),
-                Cell::percent(knee.hit_rate),
-                Cell::number(knee.ms_per_token, 3),
-            ]
-        })
-        .collect();
+    let mut sheet = Sheet::of("knees", KNEES, knees);
     sheet.note =
         "\nEverything counts the whole run; windows, bounds and LRU at every size are in\n\
-                  --format json. Knees: docs/metrics.md"
+                  `Format::Json`. Knees: docs/metrics.md"
             .to_owned();
     sheet
 }

@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 use crate::Sheet;
+use crate::clean::visible;
 use crate::experiment::wrap;
 
 /// Columns of a terminal.
@@ -25,7 +26,7 @@ pub(crate) fn render(sheet: &Sheet) -> String {
     prose(if too_wide(&natural) { table(sheet, true) } else { natural }.as_str());
     prose(&sheet.note);
     // Names come out of files: what steers a terminal does not reach it.
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    visible(&text)
 }
 
 /// Whether the table, whatever its title, fits as it is.

@@ -5,7 +5,7 @@ use hotset_planning::{Point, Speed, WhatIf};
 use crate::experiment::wrap;
 use crate::plan::routing;
 use crate::terminal::WIDTH;
-use crate::{Cell, Column, Output, RenderError, Sheet};
+use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
 /// Columns of a plot's widest bar.
 const BAR: usize = 44;
@@ -30,30 +30,39 @@ pub fn what_if(report: &WhatIf) -> Result<Output, RenderError> {
     Ok(output)
 }
 
+/// The axes: what was varied, and its value at a point.
+fn axes(report: &WhatIf) -> Columns<'_, Point> {
+    let mut columns = Columns::of(&[]);
+    for (index, axis) in report.axes.iter().enumerate() {
+        columns.add(Column::right(axis.name(), axis.name()), move |point: &Point| {
+            point.values.get(index).map_or(Cell::Empty, |value| value.as_str().into())
+        });
+    }
+    columns
+}
+
+const VERDICT: &[Field<Point>] = &[Field::left("verdict", "verdict", |point| {
+    point.verdict.map_or("cannot be", |verdict| verdict.name()).into()
+})];
+
 fn table(report: &WhatIf) -> Sheet {
     let title = format!(
         "{} on {} over {}: {} of {} tokens, {} drafted; {}",
-        report.model,
-        report.machine,
-        report.link,
+        one_line(&report.model),
+        one_line(&report.machine),
+        one_line(&report.link),
         if report.users == 1 { "1 user".to_owned() } else { format!("{} users", report.users) },
         crate::sheet::thousands(report.context),
         report.drafts,
         routing(&report.routing)
     );
-    let axes = report.axes.iter().map(|axis| Column::right(axis.name(), axis.name()));
-    let figures = figures(report);
-    let columns =
-        axes.chain([Column::left("verdict", "verdict")]).chain(figures.iter().map(|f| f.0.clone()));
-    let mut sheet = Sheet::new(wrap(&title, 78).join("\n"), columns.collect());
+    let mut columns = axes(report).and(VERDICT);
+    for figure in figures(report) {
+        columns = columns.and(std::slice::from_ref(figure));
+    }
+    let mut sheet = columns.sheet(wrap(&title, 78).join("\n"), &report.points);
     let mut reasons = Vec::new();
     for point in &report.points {
-        let mut cells: Vec<Cell> =
-            point.values.iter().map(|value| Cell::Text(value.clone())).collect();
-        let verdict = point.verdict.map_or("cannot be", |verdict| verdict.name());
-        cells.push(verdict.into());
-        cells.extend(figures.iter().map(|figure| (figure.1)(point)));
-        sheet.rows.push(cells);
         if let Some(reason) = &point.reason {
             reasons.extend(wrap(&format!("{}: {reason}", point.values.join(" ")), 78));
         }
@@ -62,51 +71,58 @@ fn table(report: &WhatIf) -> Sheet {
     sheet
 }
 
-/// A column and a point's cell in it.
-type Figure = (Column, fn(&Point) -> Cell);
+/// A figure of a point that can be run.
+fn speed(point: &Point, of: fn(&Speed) -> f64, decimals: usize) -> Cell {
+    Cell::number(point.speed.as_ref().map(of), decimals)
+}
+
+const FIGURES: &[Field<Point>] = &[
+    Field::right("slots\n%", "slots_share", |p| Cell::Number(p.slots_share * 100.0, 1)),
+    Field::right("experts\na layer", DISTINCT, |p| speed(p, |s| s.need.distinct, 2)),
+    Field::right("copied\na layer", MISSES, |p| speed(p, |s| s.need.misses, 2)),
+    Field::right("none\noverlaps", NO_OVERLAP, |p| speed(p, |s| s.no_overlap.tokens_per_s, 1)),
+    Field::right("tokens/s\ntimeline", "timeline_tokens_per_s", |p| {
+        speed(p, |s| s.timeline.tokens_per_s, 1)
+    }),
+    Field::right("all\noverlap", "perfect_tokens_per_s", |p| {
+        speed(p, |s| s.perfect.tokens_per_s, 1)
+    }),
+];
+
+const DISTINCT: &str = "distinct_experts";
+const MISSES: &str = "misses";
+const NO_OVERLAP: &str = "no_overlap_tokens_per_s";
+
+/// The figures that tell least, the least first.
+const DROPPED_FIRST: [&str; 3] = [DISTINCT, NO_OVERLAP, MISSES];
 
 /// As many figures as a terminal has room for beside the axes.
-fn figures(report: &WhatIf) -> Vec<Figure> {
-    fn number(point: &Point, of: fn(&Speed) -> f64, decimals: usize) -> Cell {
-        Cell::number(point.speed.as_ref().map(of), decimals)
-    }
-    let mut figures: Vec<Figure> = vec![
-        (Column::right("slots\n%", "slots_share"), |p| Cell::Number(p.slots_share * 100.0, 1)),
-        (Column::right("experts\na layer", "distinct_experts"), |p| {
-            number(p, |speed| speed.need.distinct, 2)
-        }),
-        (Column::right("copied\na layer", "misses"), |p| number(p, |speed| speed.need.misses, 2)),
-        (Column::right("none\noverlaps", "no_overlap_tokens_per_s"), |p| {
-            number(p, |speed| speed.no_overlap.tokens_per_s, 1)
-        }),
-        (Column::right("tokens/s\ntimeline", "timeline_tokens_per_s"), |p| {
-            number(p, |speed| speed.timeline.tokens_per_s, 1)
-        }),
-        (Column::right("all\noverlap", "perfect_tokens_per_s"), |p| {
-            number(p, |speed| speed.perfect.tokens_per_s, 1)
-        }),
-    ];
+fn figures(report: &WhatIf) -> Vec<&'static Field<Point>> {
+    let mut figures: Vec<&Field<Point>> = FIGURES.iter().collect();
     let axis = |(index, knob): (usize, &hotset_planning::Knob)| {
         let values = report.points.iter().filter_map(|point| point.values.get(index));
         let widest = values.map(|value| value.chars().count()).max().unwrap_or(0);
         widest.max(knob.name().len()) + 2
     };
     let axes: usize = report.axes.iter().enumerate().map(axis).sum();
-    // A verdict takes 14. The least telling figures go first.
-    let wide = |figures: &[Figure]| {
-        let heading = |figure: &Figure| {
-            let lines = figure.0.heading.lines().map(|line| line.chars().count());
-            lines.max().unwrap_or(0).max(6) + 2
-        };
-        axes + 14 + figures.iter().map(heading).sum::<usize>() - 2 > WIDTH
+    // A verdict takes 14.
+    let wide = |figures: &[&Field<Point>]| {
+        let widths = figures.iter().map(|figure| figure.heading_width().max(6) + 2);
+        axes + 14 + widths.sum::<usize>() - 2 > WIDTH
     };
-    for dropped in ["distinct_experts", "no_overlap_tokens_per_s", "misses"] {
+    for dropped in DROPPED_FIRST {
         if wide(&figures) {
-            figures.retain(|figure| figure.0.name != dropped);
+            figures.retain(|figure| figure.name() != dropped);
         }
     }
     figures
 }
+
+const LABEL: &[Field<Point>] = &[Field::left("", "values", |point| point.values.join(" ").into())];
+
+const TIMELINE: &[Field<Point>] = &[Field::right("", "timeline_tokens_per_s", |point| {
+    speed(point, |speed| speed.timeline.tokens_per_s, 1)
+})];
 
 /// Tokens a second of all users: from nothing overlapped to all, the timeline marked.
 fn plot(points: &[Point]) -> Option<Sheet> {
@@ -115,22 +131,13 @@ fn plot(points: &[Point]) -> Option<Sheet> {
     if most <= 0.0 || !most.is_finite() {
         return None;
     }
-    let columns = vec![
-        Column::left("", "values"),
-        Column::left("", "plot"),
-        Column::right("", "timeline_tokens_per_s"),
-    ];
-    let mut sheet = Sheet::new(format!("tokens a second, 0 to {most:.1}"), columns);
     let label = points.iter().map(|point| point.values.join(" ").chars().count()).max();
     let width = (WIDTH - 14).saturating_sub(label.unwrap_or(0)).clamp(8, BAR);
-    for point in points {
-        let (bar, timeline) = match &point.speed {
-            Some(speed) => (bar(speed, most, width), Some(speed.timeline.tokens_per_s)),
-            None => (String::new(), None),
-        };
-        let label = point.values.join(" ");
-        sheet.rows.push(vec![label.into(), bar.into(), Cell::number(timeline, 1)]);
-    }
+    let mut columns = Columns::of(LABEL);
+    columns.add(Column::left("", "plot"), |point: &Point| {
+        point.speed.as_ref().map_or(String::new(), |speed| bar(speed, most, width)).into()
+    });
+    let mut sheet = columns.and(TIMELINE).sheet(format!("tokens a second, 0 to {most:.1}"), points);
     sheet.note = "(--o--): from nothing overlapped to everything, o the timeline".to_owned();
     Some(sheet)
 }
@@ -151,54 +158,33 @@ fn bar(speed: &Speed, most: f64, width: usize) -> String {
     format!("|{bar}")
 }
 
+fn text(text: Option<&str>) -> Cell {
+    text.map_or(Cell::Empty, Cell::from)
+}
+
+const FLAT: &[Field<Point>] = &[
+    Field::flat("verdict", |p| text(p.verdict.map(|verdict| verdict.name()))),
+    Field::flat("binding", |p| text(p.binding)),
+    Field::flat("short_gib", |p| Cell::number(p.short_gib, 6)),
+    Field::flat("slots", |p| Cell::Count(p.slots)),
+    Field::flat("slots_share", |p| Cell::Number(p.slots_share, 6)),
+    Field::flat("tokens_run", |p| {
+        p.speed.as_ref().map_or(Cell::Empty, |speed| Cell::Count(speed.tokens_run))
+    }),
+    Field::flat("tokens_given", |p| speed(p, |s| s.tokens_given, 6)),
+    Field::flat("distinct_experts", |p| speed(p, |s| s.need.distinct, 6)),
+    Field::flat("misses", |p| speed(p, |s| s.need.misses, 6)),
+    Field::flat("moved_mib", |p| speed(p, |s| s.moved_mib, 6)),
+    Field::flat("no_overlap_tokens_per_s", |p| speed(p, |s| s.no_overlap.tokens_per_s, 6)),
+    Field::flat("timeline_tokens_per_s", |p| speed(p, |s| s.timeline.tokens_per_s, 6)),
+    Field::flat("perfect_tokens_per_s", |p| speed(p, |s| s.perfect.tokens_per_s, 6)),
+    Field::flat("timeline_step_ms", |p| speed(p, |s| s.timeline.step_ms, 6)),
+    Field::flat("reason", |p| text(p.reason.as_deref())),
+];
+
 /// One row a point with all digits.
 fn flat(report: &WhatIf) -> Sheet {
-    let names = [
-        "verdict",
-        "binding",
-        "short_gib",
-        "slots",
-        "slots_share",
-        "tokens_run",
-        "tokens_given",
-        "distinct_experts",
-        "misses",
-        "moved_mib",
-        "no_overlap_tokens_per_s",
-        "timeline_tokens_per_s",
-        "perfect_tokens_per_s",
-        "timeline_step_ms",
-        "reason",
-    ];
-    let axes = report.axes.iter().map(|axis| Column::right(axis.name(), axis.name()));
-    let columns = axes.chain(names.iter().map(|name| Column::right(name, name))).collect();
-    let mut sheet = Sheet::new("", columns);
-    for point in &report.points {
-        let speed = point.speed.as_ref();
-        let number = |of: fn(&Speed) -> f64| Cell::number(speed.map(of), 6);
-        let text = |text: Option<&str>| text.map_or(Cell::Empty, Cell::from);
-        let mut cells: Vec<Cell> =
-            point.values.iter().map(|value| Cell::Text(value.clone())).collect();
-        cells.extend([
-            text(point.verdict.map(|verdict| verdict.name())),
-            text(point.binding),
-            Cell::number(point.short_gib, 6),
-            Cell::Count(point.slots),
-            Cell::Number(point.slots_share, 6),
-            speed.map_or(Cell::Empty, |speed| Cell::Count(speed.tokens_run)),
-            number(|speed| speed.tokens_given),
-            number(|speed| speed.need.distinct),
-            number(|speed| speed.need.misses),
-            number(|speed| speed.moved_mib),
-            number(|speed| speed.no_overlap.tokens_per_s),
-            number(|speed| speed.timeline.tokens_per_s),
-            number(|speed| speed.perfect.tokens_per_s),
-            number(|speed| speed.timeline.step_ms),
-            text(point.reason.as_deref()),
-        ]);
-        sheet.rows.push(cells);
-    }
-    sheet
+    axes(report).and(FLAT).sheet("", &report.points)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use hotset_cost_models::{ByteSize, ByteSizeError};
 use hotset_policies::Slots;
 use hotset_traces::Shape;
 use serde::{Deserialize, Serialize};
@@ -48,23 +49,25 @@ impl FromStr for Capacity {
 
     fn from_str(text: &str) -> Result<Self, SimError> {
         let wrong = || SimError::CapacityText { text: text.to_owned() };
-        let number = |digits: &str| {
-            digits
-                .trim()
-                .parse::<f64>()
-                .ok()
-                .filter(|n| n.is_finite() && *n >= 0.0)
-                .ok_or_else(wrong)
-        };
         let trimmed = text.trim();
+        let share = |digits: &str, most: f64| {
+            digits.trim_end().parse::<f64>().ok().filter(|share| (0.0..=most).contains(share))
+        };
         if let Some(percent) = trimmed.strip_suffix('%') {
-            return Ok(Self::Percent(number(percent)?));
+            return share(percent, f64::MAX).map(Self::Percent).ok_or_else(wrong);
         }
-        for (unit, bytes) in [("GiB", 1u64 << 30), ("MiB", 1 << 20)] {
-            if let Some(size) = trimmed.strip_suffix(unit) {
-                // A float to integer cast saturates; what is too large is refused as over 100%.
-                return Ok(Self::Bytes((number(size)? * bytes as f64) as u64));
-            }
+        if trimmed.ends_with('B') {
+            return match trimmed.parse() {
+                Ok(size) => Ok(Self::Bytes(ByteSize::bytes(size))),
+                // More than any memory has is refused as more than all experts.
+                Err(ByteSizeError::TooLarge { .. }) => Ok(Self::Bytes(u64::MAX)),
+                Err(ByteSizeError::NotASize { .. }) => Err(wrong()),
+            };
+        }
+        // Whole numbers are slots: a share written as one has a point, 0.25.
+        if trimmed.contains('.') {
+            let shifted = share(trimmed, 1.0).and_then(|_| share(&format!("{trimmed}e2"), 100.0));
+            return shifted.map(Self::Percent).ok_or_else(wrong);
         }
         let slots: u64 = trimmed.parse().map_err(|_| wrong())?;
         Ok(Self::Slots(u32::try_from(slots).unwrap_or(u32::MAX)))
@@ -177,6 +180,9 @@ mod tests {
         assert_eq!(slots("55%", Scope::Global), Ok(Slots::Global(422))); // 422.4
         assert_eq!(slots("100%", Scope::Global), Ok(Slots::Global(768)));
         assert_eq!(slots("1GiB", Scope::Global), Ok(Slots::Global(81))); // 81.2
+        assert_eq!(slots("1 GB", Scope::Global), Ok(Slots::Global(75))); // 75.6
+        assert_eq!(slots("13221888B", Scope::Global), Ok(Slots::Global(1)));
+        assert_eq!(slots("0.125", Scope::Global), Ok(Slots::Global(96)));
         assert_eq!(slots("30%", Scope::Layer), Ok(Slots::Layer(vec![9; 24]))); // 9.6
         let mut uneven = vec![16; 24];
         uneven[0] = 17;
@@ -194,7 +200,7 @@ mod tests {
         assert!(told("99999999999999", Scope::Layer).contains("more than all 768 experts"));
         assert!(told("1e300GiB", Scope::Global).contains("more than all 768 experts"));
         assert!(told("12MiB", Scope::Global).contains("an expert has 13221888 bytes"));
-        for text in ["", "x", "-1", "nan%", "inf", "1TB", "-5%", "3.5"] {
+        for text in ["", "x", "-1", "nan%", "inf", "1XB", "-5%", "3.5", "-0.5"] {
             assert!(told(text, Scope::Global).contains("is not a number of slots"), "{text}");
         }
         let unknown = Shape::uniform(1, 4, 1).unwrap();

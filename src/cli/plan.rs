@@ -100,10 +100,10 @@ pub struct SettingArgs {
 #[command(next_help_heading = "Formats")]
 pub struct FormatArgs {
     /// Format of the experts: nvfp4, mxfp4, fp8, q4_k, ... [default: as published]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = parse::weight_format)]
     pub expert_format: Option<WeightFormat>,
     /// Format of everything else [default: as published, else bf16]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = parse::weight_format)]
     pub rest_format: Option<WeightFormat>,
     /// Format of keys and values
     #[arg(long, value_enum, default_value_t = KvName::Bf16)]

@@ -55,7 +55,7 @@ pub struct TimeArgs {
     )]
     pub machine: Option<String>,
     /// Bytes (or MiB) that a step reads for each layer beside the experts
-    #[arg(long, help_heading = "Time", value_name = "SIZE", requires = "machine", value_parser = parse::bytes)]
+    #[arg(long, help_heading = "Time", value_name = "SIZE", requires = "machine", value_parser = parse::size)]
     pub dense_bytes: Option<u64>,
     /// Order of the copies
     #[arg(long, help_heading = "Time", value_enum, default_value_t = CopiesName::InOrder)]

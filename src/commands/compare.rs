@@ -4,12 +4,12 @@ use hotset::sim::compare;
 
 use super::request::{own_compute_warnings, request, with_threads};
 use crate::cli::CompareArgs;
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
 use crate::{commands, output};
 
 /// Compares and gives the report.
-pub fn run(args: &CompareArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &CompareArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.replay.trace.as_deref())?;
     let request = request(&args.replay, &args.capacity, &trace)?;
     let work = || compare(&trace, &request, &Bar::new());
@@ -18,5 +18,5 @@ pub fn run(args: &CompareArgs) -> Result<Verdict, Fault> {
     let mut output = hotset::reports::comparison(&report)?;
     output.warnings.extend(own_compute_warnings(&args.replay.time, &request.links));
     output::give(&output, &args.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }

@@ -11,11 +11,11 @@ use hotset::sim::{PhaseChoice, SCHEMA, Scope, Steps, TraceSummary};
 use serde::Serialize;
 
 use crate::cli::ConformArgs;
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::{commands, output, parse};
 
 /// Compares an engine's log with a policy, or writes the policy's own.
-pub fn run(args: &ConformArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &ConformArgs) -> Result<Ending, Fault> {
     let (name, policy) = policy(args)?;
     let trace = commands::open(Some(&args.trace))?;
     let scope: Scope = args.scope.into();
@@ -34,7 +34,7 @@ pub fn run(args: &ConformArgs) -> Result<Verdict, Fault> {
             replayed.record(&policy, &slots, file).map_err(Fault::from)
         })?;
         eprintln!("{}: {events} events, as '{name}' decides them", path.display());
-        return Ok(Verdict::Passed);
+        return Ok(Ending::Passed);
     }
     let Some(decisions) = &args.decisions else {
         return Err(Fault::Usage(
@@ -62,7 +62,7 @@ pub fn run(args: &ConformArgs) -> Result<Verdict, Fault> {
     let mut output = Output::new(&report, sheets(&report, &outcome))?;
     output.flat = Some(flat(&report));
     output::give(&output, &args.output)?;
-    Ok(if report.conforms { Verdict::Passed } else { Verdict::Failed })
+    Ok(if report.conforms { Ending::Passed } else { Ending::Failed })
 }
 
 fn policy(args: &ConformArgs) -> Result<(String, PolicySpec), Fault> {

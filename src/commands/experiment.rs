@@ -5,7 +5,7 @@ use hotset::traces::{Trace, Workload};
 
 use super::request::{own_compute_warnings, time, with_threads};
 use crate::cli::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
 use crate::{commands, output, parse};
 
@@ -15,14 +15,14 @@ const MACHINE: &str = "h200";
 const DENSE_BYTES: u64 = 20 << 20;
 
 /// Runs an experiment.
-pub fn run(command: &ExperimentCommand) -> Result<Verdict, Fault> {
+pub fn run(command: &ExperimentCommand) -> Result<Ending, Fault> {
     match command {
         ExperimentCommand::Semantic(args) => semantic(args),
         ExperimentCommand::Prefetch(args) => prefetch(args),
     }
 }
 
-fn semantic(args: &SemanticArgs) -> Result<Verdict, Fault> {
+fn semantic(args: &SemanticArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.experiment.trace.as_deref())?;
     let plan = plan(&args.experiment, None)?;
     let work = || hotset::experiments::semantic(&trace, &plan, &args.repeat, &Bar::new());
@@ -30,10 +30,10 @@ fn semantic(args: &SemanticArgs) -> Result<Verdict, Fault> {
     let mut output = hotset::reports::semantic(&report)?;
     output.warnings.extend(own_compute_warnings(&args.experiment.time, &plan.links));
     output::give(&output, &args.experiment.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
-fn prefetch(args: &PrefetchArgs) -> Result<Verdict, Fault> {
+fn prefetch(args: &PrefetchArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.experiment.trace.as_deref())?;
     let plan = plan(&args.experiment, args.repeat)?;
     let work = || hotset::experiments::prefetch(&trace, &plan, &args.lookahead, &Bar::new());
@@ -44,7 +44,7 @@ fn prefetch(args: &PrefetchArgs) -> Result<Verdict, Fault> {
     let mut output = hotset::reports::prefetch(&report)?;
     output.warnings.extend(own_compute_warnings(&args.experiment.time, &plan.links));
     output::give(&output, &args.experiment.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// To standard error, for it is another figure every time.

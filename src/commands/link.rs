@@ -3,12 +3,12 @@
 use hotset::cost_models::{
     HostContention, Link, MachineProfile, builtin_links, builtin_machines, find_link, find_machine,
 };
-use hotset::reports::{Cell, Column, Output, Sheet};
+use hotset::reports::{Cell, Field, Output, Sheet, one_line};
 use serde::Serialize;
 
 use crate::cli::{LinkArgs, LinkCommand};
 use crate::commands::wrap;
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::parse::Profile;
 use crate::{output, parse};
 
@@ -45,7 +45,7 @@ fn entry(link: &Link) -> Entry {
 }
 
 /// Fits, lists or shows.
-pub fn run(args: &LinkArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &LinkArgs) -> Result<Ending, Fault> {
     let (name, to) = match &args.command {
         Some(LinkCommand::Fit(fit)) => return super::link_fit::run(fit),
         Some(LinkCommand::Price(price)) => return super::link_price::run(price),
@@ -65,63 +65,47 @@ pub fn run(args: &LinkArgs) -> Result<Verdict, Fault> {
         },
     };
     output::give(&output, to)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
+
+const LINKS: &[Field<Entry>] = &[
+    Field::left("link", "link", |entry| one_line(&entry.name).into()),
+    Field::left("kind", "kind", |entry| entry.kind.as_str().into()),
+    Field::right("1.69 MiB\nms", "ms_per_expert_of_1_6875_mib", |entry| {
+        Cell::Number(entry.ms_per_expert_of_1_6875_mib, 4)
+    }),
+    Field::right("12.6 MiB\nms", "ms_per_expert_of_12_61_mib", |entry| {
+        Cell::Number(entry.ms_per_expert_of_12_61_mib, 4)
+    }),
+    Field::right("GiB/s", "gib_per_s_at_12_61_mib", |entry| {
+        Cell::Number(entry.gib_per_s_at_12_61_mib, 1)
+    }),
+];
 
 /// Links, one a row.
 fn table(entries: &[Entry]) -> Sheet {
-    let mut sheet = Sheet::new(
-        "",
-        vec![
-            Column::left("link", "link"),
-            Column::left("kind", "kind"),
-            Column::right("1.69 MiB\nms", "ms_per_expert_of_1_6875_mib"),
-            Column::right("12.6 MiB\nms", "ms_per_expert_of_12_61_mib"),
-            Column::right("GiB/s", "gib_per_s_at_12_61_mib"),
-        ],
-    );
-    sheet.rows = entries
-        .iter()
-        .map(|entry| {
-            vec![
-                entry.name.as_str().into(),
-                entry.kind.as_str().into(),
-                Cell::Number(entry.ms_per_expert_of_1_6875_mib, 4),
-                Cell::Number(entry.ms_per_expert_of_12_61_mib, 4),
-                Cell::Number(entry.gib_per_s_at_12_61_mib, 1),
-            ]
-        })
-        .collect();
+    let mut sheet = Sheet::of("", LINKS, entries);
     sheet.note =
         "ms: one expert of that size alone; 'hotset link show NAME' gives the source".to_owned();
     sheet
 }
 
+const MACHINES: &[Field<MachineProfile>] = &[
+    Field::left("machine", "machine", |machine| machine.name.as_str().into()),
+    Field::left("links", "links", |machine| {
+        let links: Vec<&str> = machine.links.iter().map(|link| link.name.as_str()).collect();
+        links.join(", ").into()
+    }),
+    Field::right("memory\nGB/s", "memory_gb_s", |machine| {
+        Cell::number(machine.hbm.as_ref().map(|hbm| hbm.saturated_gb_s()), 0)
+    }),
+    Field::left("measured", "date", |machine| machine.date.as_str().into()),
+];
+
 fn list(entries: &[Entry]) -> Result<Output, Fault> {
     let sheet = table(entries);
     let machines = builtin_machines();
-    let mut of_machines = Sheet::new(
-        "",
-        vec![
-            Column::left("machine", "machine"),
-            Column::left("links", "links"),
-            Column::right("memory\nGB/s", "memory_gb_s"),
-            Column::left("measured", "date"),
-        ],
-    );
-    of_machines.rows = machines
-        .iter()
-        .map(|machine| {
-            let links: Vec<&str> = machine.links.iter().map(|link| link.name.as_str()).collect();
-            let memory = machine.hbm.as_ref().map(|hbm| hbm.saturated_gb_s());
-            vec![
-                machine.name.as_str().into(),
-                links.join(", ").into(),
-                Cell::number(memory, 0),
-                machine.date.as_str().into(),
-            ]
-        })
-        .collect();
+    let of_machines = Sheet::of("", MACHINES, &machines);
     let names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
     let all = serde_json::json!({ "links": entries, "machines": names });
     let mut output = Output::new(&all, vec![sheet.clone(), of_machines])?;
@@ -129,13 +113,27 @@ fn list(entries: &[Entry]) -> Result<Output, Fault> {
     Ok(output)
 }
 
+const CONTENTION: &[Field<HostContention>] = &[
+    Field::right("threads", "threads", |host| Cell::Count(host.threads.into())),
+    Field::right("cores alone\nGB/s", "host_gb_s", |host| {
+        let seconds_per_mib = host.host_ps_per_mib.max(1) as f64 * 1e-12;
+        Cell::Number(f64::from(1 << 20) / seconds_per_mib / 1e9, 1)
+    }),
+    Field::right("cores beside copies\ntimes as long", "host_slowdown", |host| {
+        Cell::Number(f64::from(host.host_permille) / 1000.0, 3)
+    }),
+    Field::right("copies beside cores\ntimes as long", "copy_slowdown", |host| {
+        Cell::Number(f64::from(host.copy_permille) / 1000.0, 3)
+    }),
+];
+
 fn one(link: &Link) -> Result<Output, Fault> {
     let entry = entry(link);
     let micros = |ps: u64| Cell::Number(ps as f64 / 1e6, 2);
     let slower = |permille: u32| Cell::Text(format!("{:.3} x", f64::from(permille) / 1000.0));
     let host = link.host_kernel.map(|_| link.host_kernel_ps(SMALL).unwrap_or(0) as f64 / 1e9);
     let facts = vec![
-        ("link", entry.name.as_str().into()),
+        ("link", one_line(&entry.name).into()),
         ("kind", entry.kind.as_str().into()),
         ("what", wrap(&entry.description).into()),
         ("source", wrap(&entry.source).into()),
@@ -152,26 +150,7 @@ fn one(link: &Link) -> Result<Output, Fault> {
     ];
     let mut sheets = vec![Sheet::facts("", facts)];
     if !link.contention.host.is_empty() {
-        let mut sheet = Sheet::new(
-            "beside the host's cores",
-            vec![
-                Column::right("threads", "threads"),
-                Column::right("cores alone\nGB/s", "host_gb_s"),
-                Column::right("cores beside copies\ntimes as long", "host_slowdown"),
-                Column::right("copies beside cores\ntimes as long", "copy_slowdown"),
-            ],
-        );
-        let row = |host: &HostContention| {
-            let rate = f64::from(1 << 20) / (host.host_ps_per_mib.max(1) as f64 * 1e-12) / 1e9;
-            vec![
-                Cell::Count(host.threads.into()),
-                Cell::Number(rate, 1),
-                Cell::Number(f64::from(host.host_permille) / 1000.0, 3),
-                Cell::Number(f64::from(host.copy_permille) / 1000.0, 3),
-            ]
-        };
-        sheet.rows = link.contention.host.iter().map(row).collect();
-        sheets.push(sheet);
+        sheets.push(Sheet::of("beside the host's cores", CONTENTION, &link.contention.host));
     }
     Ok(Output::new(&entry, sheets)?)
 }
@@ -191,7 +170,7 @@ fn of_machine(machine: &MachineProfile) -> Result<Output, Fault> {
     let entries = |links: &[Link]| links.iter().map(entry).collect::<Vec<_>>();
     let memory = machine.hbm.as_ref().map(|hbm| hbm.saturated_gb_s());
     let facts = vec![
-        ("machine", machine.name.as_str().into()),
+        ("machine", one_line(&machine.name).into()),
         ("what", wrap(&machine.description).into()),
         ("source", wrap(&machine.source).into()),
         ("date", machine.date.as_str().into()),

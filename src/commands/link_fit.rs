@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
+use hotset::cost_models::fit::Errors;
 use hotset::cost_models::{FitLabel, FittedProfile, Residual, fit_links, import_benchbw};
-use hotset::reports::{Cell, Column, Output, Sheet};
+use hotset::reports::{Cell, Field, Output, Sheet};
 use serde::Serialize;
 
 use crate::cli::{FitArgs, MeasurementName};
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
+use crate::input::{MOST_MEASUREMENT_BYTES, read_bytes, read_text};
 use crate::output::{self, OutputArgs};
 
 /// Fits, writes the profile and gives the residuals.
-pub fn run(args: &FitArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &FitArgs) -> Result<Ending, Fault> {
     let from = args.from.unwrap_or(match args.input.extension() {
         Some(ending) if ending == "json" => MeasurementName::Benchbw,
         _ => MeasurementName::Csv,
@@ -25,25 +27,23 @@ pub fn run(args: &FitArgs) -> Result<Verdict, Fault> {
     }
     let to = OutputArgs { format: args.format, output: None };
     output::give(&report(&fitted, args.output.as_deref())?, &to)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 fn csv(args: &FitArgs) -> Result<FittedProfile, Fault> {
     let path = args.input.display().to_string();
-    let file = std::fs::File::open(&args.input)
-        .map_err(|reason| Fault::Read { path: path.clone(), reason })?;
+    let measurements = read_bytes(&args.input, MOST_MEASUREMENT_BYTES)?;
     let label = FitLabel {
         name: args.name.clone(),
         source: args.source.clone().unwrap_or_else(|| path.clone()),
         date: args.date.clone().unwrap_or_else(|| "undated".to_owned()),
     };
-    fit_links(file, &label).map_err(|reason| Fault::Fit { path, reason })
+    fit_links(measurements.as_slice(), &label).map_err(|reason| Fault::Fit { path, reason })
 }
 
 fn benchbw(args: &FitArgs) -> Result<FittedProfile, Fault> {
     let path = args.input.display().to_string();
-    let text = std::fs::read_to_string(&args.input)
-        .map_err(|reason| Fault::Read { path: path.clone(), reason })?;
+    let text = read_text(&args.input, MOST_MEASUREMENT_BYTES)?;
     let source = args.source.as_deref().unwrap_or(&path);
     let mut profile =
         import_benchbw(&text, source).map_err(|reason| Fault::Fit { path, reason })?;
@@ -90,36 +90,31 @@ struct ResidualRow<'a> {
     left_out_max_error: Option<f64>,
 }
 
+fn percent(error: f64) -> Cell {
+    Cell::Number(error * 100.0, 2)
+}
+
+fn left_out(residual: &Residual, pick: fn(&Errors) -> f64) -> Cell {
+    residual.left_out.as_ref().map_or(Cell::Empty, |errors| percent(pick(errors)))
+}
+
+const RESIDUALS: &[Field<Residual>] = &[
+    Field::left("link", "link", |residual| residual.link.as_str().into()),
+    Field::left("mode", "mode", |residual| residual.mode.as_str().into()),
+    Field::right("points", "points", |residual| Cell::Count(residual.points as u64)),
+    Field::right("median", "median_percent", |residual| percent(residual.at_points.median)),
+    Field::right("max", "max_percent", |residual| percent(residual.at_points.max)),
+    Field::right("left out\nmedian", "left_out_median_percent", |residual| {
+        left_out(residual, |errors| errors.median)
+    }),
+    Field::right("left out\nmax", "left_out_max_percent", |residual| {
+        left_out(residual, |errors| errors.max)
+    }),
+];
+
 fn report(fitted: &FittedProfile, written: Option<&Path>) -> Result<Output, Fault> {
     let profile = &fitted.profile;
-    let row = |residual: &Residual| {
-        let percent = |error: f64| Cell::Number(error * 100.0, 2);
-        let left_out = |pick: fn(&hotset::cost_models::fit::Errors) -> f64| {
-            residual.left_out.as_ref().map_or(Cell::Empty, |errors| percent(pick(errors)))
-        };
-        vec![
-            residual.link.as_str().into(),
-            residual.mode.as_str().into(),
-            Cell::Count(residual.points as u64),
-            percent(residual.at_points.median),
-            percent(residual.at_points.max),
-            left_out(|errors| errors.median),
-            left_out(|errors| errors.max),
-        ]
-    };
-    let mut residuals = Sheet::new(
-        "errors of the fit, %",
-        vec![
-            Column::left("link", "link"),
-            Column::left("mode", "mode"),
-            Column::right("points", "points"),
-            Column::right("median", "median_percent"),
-            Column::right("max", "max_percent"),
-            Column::right("left out\nmedian", "left_out_median_percent"),
-            Column::right("left out\nmax", "left_out_max_percent"),
-        ],
-    );
-    residuals.rows = fitted.residuals.iter().map(row).collect();
+    let mut residuals = Sheet::of("errors of the fit, %", RESIDUALS, &fitted.residuals);
     residuals.note =
         "left out: each inner size predicted from its neighbours; docs/link-model.md".to_owned();
     let links: Vec<&str> = profile.links.iter().map(|link| link.name.as_str()).collect();

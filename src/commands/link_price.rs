@@ -6,7 +6,7 @@ use hotset::reports::{Cell, Column, Output, Sheet};
 use serde::Serialize;
 
 use crate::cli::PriceArgs;
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::{output, parse};
 
 /// A token over several links.
@@ -44,7 +44,7 @@ struct Row {
 }
 
 /// Prices a token over each link.
-pub fn run(args: &PriceArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &PriceArgs) -> Result<Ending, Fault> {
     let token =
         TokenShape { layers: args.layers, top_k: args.top_k, expert_bytes: args.expert_size };
     let misses = 1.0 - args.hit_rate;
@@ -72,7 +72,7 @@ pub fn run(args: &PriceArgs) -> Result<Verdict, Fault> {
     let mut output = Output::new(&report, vec![side_by_side(&report)])?;
     output.flat = Some(flat(&report));
     output::give(&output, &args.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// Links by name, of profiles, or of a nominal rate.

@@ -19,10 +19,12 @@ use std::path::Path;
 use hotset::traces::{Detected, Error, Histogram, Trace, detect, histogram_refusal};
 
 use crate::fault::Fault;
+use crate::input::refuse_pipe;
 
 /// The trace that was named, else the bundled one, which 'bundled' names too.
 fn open(path: Option<&Path>) -> Result<Trace, Fault> {
     let named = path.filter(|path| *path != Path::new("bundled") || path.exists());
+    named.map_or(Ok(()), refuse_pipe)?;
     Ok(match named {
         Some(path) => Trace::open(path).map_err(|error| other_format(path, error))?,
         None => hotset::traces::bundled()?,
@@ -49,6 +51,7 @@ fn other_format(path: &Path, error: Error) -> Fault {
 
 /// An engine's counts.
 fn open_histogram(path: &Path) -> Result<Histogram, Fault> {
+    refuse_pipe(path)?;
     match detect(path) {
         Some(Detected::Histogram(format)) => Ok(Histogram::read(format, &[path.to_owned()])?),
         _ => {

@@ -8,7 +8,7 @@ use hotset::planning::{
 
 use super::request::with_threads;
 use crate::cli::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::flags::with_flags;
 use crate::{commands, output, parse};
 
@@ -19,7 +19,7 @@ const VLLM_IN_FLIGHT: u64 = 8192;
 const MICRO_BATCH: u64 = 512;
 
 /// Plans, or plans at many values.
-pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let request = request(&args.setting)?;
     let axes: Vec<Axis> =
         args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
@@ -45,16 +45,16 @@ pub fn run(args: &PlanArgs) -> Result<Verdict, Fault> {
         hotset::reports::what_if(&report)?
     };
     output::give(&output, &args.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// Checks the contract of every rank: the exit code says whether it is kept.
-pub fn preflight(args: &PreflightArgs) -> Result<Verdict, Fault> {
+pub fn preflight(args: &PreflightArgs) -> Result<Ending, Fault> {
     refuse_idle(&args.setting, args.setting.pace.speculate > 0)?;
     let mut report = hotset::planning::preflight(&request(&args.setting)?, args.cached)?;
     name_flags(report.texts_mut());
     output::give(&hotset::reports::preflight(&report)?, &args.output)?;
-    Ok(if report.passes { Verdict::Passed } else { Verdict::Failed })
+    Ok(if report.passes { Ending::Passed } else { Ending::Failed })
 }
 
 /// Names flags where a result's texts name fields of the request.

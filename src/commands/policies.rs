@@ -4,23 +4,23 @@ use hotset::policies::predict::{PredictorInfo, PredictorNeed};
 use hotset::policies::{
     ADMISSIONS, AdmissionInfo, Need, POLICIES, Parameter, PolicyInfo, PolicySpec,
 };
-use hotset::reports::{Column, Output, Sheet};
+use hotset::reports::{Field, Output, Sheet};
 use hotset::sim::{Control, predictors};
 use serde::Serialize;
 
 use crate::cli::PoliciesArgs;
 use crate::commands::{wrap, wrap_to};
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::output;
 
 /// Lists policies and prefetchers, or defines one.
-pub fn run(args: &PoliciesArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &PoliciesArgs) -> Result<Ending, Fault> {
     let output = match &args.name {
         Some(name) => named(name.trim())?,
         None => list()?,
     };
     output::give(&output, &args.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// A policy, an admission or a prefetcher; one that is both (`semantic`) is defined twice.
@@ -50,32 +50,21 @@ fn needs(info: &PolicyInfo) -> &'static str {
     }
 }
 
+const LISTED: &[Field<PolicyInfo>] = &[
+    Field::left("policy", "policy", |info| info.name.into()),
+    Field::left("what it does", "summary", |info| wrap_to(info.summary, 46).into()),
+    Field::left("needs", "needs", |info| needs(info).into()),
+];
+
+const PREFETCHERS: &[Field<PredictorInfo>] = &[
+    Field::left("prefetcher", "prefetcher", |info| info.name.into()),
+    Field::left("what it predicts", "summary", |info| wrap_to(info.summary, 46).into()),
+    Field::left("needs", "needs", |info| predictor_needs(info).into()),
+];
+
 fn list() -> Result<Output, Fault> {
-    let mut sheet = Sheet::new(
-        "",
-        vec![
-            Column::left("policy", "policy"),
-            Column::left("what it does", "summary"),
-            Column::left("needs", "needs"),
-        ],
-    );
-    sheet.rows = POLICIES
-        .iter()
-        .map(|info| vec![info.name.into(), wrap_to(info.summary, 46).into(), needs(info).into()])
-        .collect();
-    let mut prefetchers = Sheet::new(
-        "",
-        vec![
-            Column::left("prefetcher", "prefetcher"),
-            Column::left("what it predicts", "summary"),
-            Column::left("needs", "needs"),
-        ],
-    );
-    prefetchers.rows = predictors()
-        .map(|info| {
-            vec![info.name.into(), wrap_to(info.summary, 46).into(), predictor_needs(info).into()]
-        })
-        .collect();
+    let sheet = Sheet::of("", LISTED, POLICIES.iter().copied());
+    let mut prefetchers = Sheet::of("", PREFETCHERS, predictors());
     let admissions: Vec<&str> = ADMISSIONS.iter().map(|info| info.name).collect();
     prefetchers.note = format!(
         "'hotset policies NAME' gives definition, parameters and source\n\
@@ -145,24 +134,12 @@ fn one(info: &PolicyInfo) -> Result<Output, Fault> {
     Ok(Output::new(info, sheets)?)
 }
 
+const PARAMETERS: &[Field<Parameter>] = &[
+    Field::left("parameter", "parameter", |parameter| parameter.name.into()),
+    Field::left("default", "default", |parameter| parameter.default.into()),
+    Field::left("meaning", "meaning", |parameter| wrap(parameter.meaning).into()),
+];
+
 fn parameters(parameters: &[Parameter]) -> Option<Sheet> {
-    if parameters.is_empty() {
-        return None;
-    }
-    let mut sheet = Sheet::new(
-        "",
-        vec![
-            Column::left("parameter", "parameter"),
-            Column::left("default", "default"),
-            Column::left("meaning", "meaning"),
-        ],
-    );
-    sheet.rows = parameters
-        .iter()
-        .map(|parameter| {
-            let meaning = wrap(parameter.meaning);
-            vec![parameter.name.into(), parameter.default.into(), meaning.into()]
-        })
-        .collect();
-    Some(sheet)
+    (!parameters.is_empty()).then(|| Sheet::of("", PARAMETERS, parameters))
 }

@@ -8,12 +8,12 @@ use hotset::sim::{Recording, replay_in_full};
 
 use super::request::{request, with_threads};
 use crate::cli::InFullArgs;
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
 use crate::{commands, output};
 
 /// Replays one setting, gives the report and writes what ran when.
-pub fn run(args: &InFullArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &InFullArgs) -> Result<Ending, Fault> {
     let of = &args.compare.replay;
     let trace = commands::open(of.trace.as_deref())?;
     let request = request(of, &args.compare.capacity, &trace)?;
@@ -32,7 +32,7 @@ pub fn run(args: &InFullArgs) -> Result<Verdict, Fault> {
         write_events(path, &recorder, &format!("{} over {link}", trace.name()))?;
     }
     output::give(&hotset::reports::in_full(&report)?, &args.compare.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 fn write_events(path: &Path, recorder: &Recorder, title: &str) -> Result<(), Fault> {

@@ -4,12 +4,12 @@ use hotset::sim::{SimError, Sweep, sweep};
 
 use super::request::{request, with_threads};
 use crate::cli::SweepArgs;
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
 use crate::{commands, output};
 
 /// Sweeps and gives the report.
-pub fn run(args: &SweepArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.replay.trace.as_deref())?;
     let request = Sweep {
         compare: request(&args.replay, &args.capacity, &trace)?,
@@ -24,5 +24,5 @@ pub fn run(args: &SweepArgs) -> Result<Verdict, Fault> {
     let mut report = report?;
     report.report.settings.machine.clone_from(&args.replay.time.machine);
     output::give(&hotset::reports::sweep(&report)?, &args.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }

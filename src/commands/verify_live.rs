@@ -4,7 +4,8 @@ use hotset::cost_models::{FitLabel, fit_links};
 use hotset::sim::{LiveReport, verify_live};
 
 use crate::cli::VerifyLiveArgs;
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
+use crate::input::{MOST_MEASUREMENT_BYTES, read_bytes};
 use crate::output;
 
 /// A point's time may be off by so much.
@@ -13,12 +14,12 @@ const MOST_ERROR: f64 = 0.03;
 const MOST_MEDIAN: f64 = 0.01;
 
 /// Fits the links, predicts every point and gives the table.
-pub fn run(args: &VerifyLiveArgs) -> Result<Verdict, Fault> {
+pub fn run(args: &VerifyLiveArgs) -> Result<Ending, Fault> {
     let path = args.links.display().to_string();
-    let file = std::fs::File::open(&args.links)
-        .map_err(|reason| Fault::Read { path: path.clone(), reason })?;
+    let measurements = read_bytes(&args.links, MOST_MEASUREMENT_BYTES)?;
     let label = FitLabel { name: None, source: path.clone(), date: "undated".to_owned() };
-    let fitted = fit_links(file, &label).map_err(|reason| Fault::Fit { path, reason })?;
+    let fitted =
+        fit_links(measurements.as_slice(), &label).map_err(|reason| Fault::Fit { path, reason })?;
     let report = verify_live(&args.points, &fitted.profile, &args.traces)?;
     let failures = failures(&report);
     let mut output = hotset::reports::live(&report, &failures)?;
@@ -27,7 +28,7 @@ pub fn run(args: &VerifyLiveArgs) -> Result<Verdict, Fault> {
     for failure in &failures {
         eprintln!("check failed: {failure}");
     }
-    Ok(if failures.is_empty() { Verdict::Passed } else { Verdict::Failed })
+    Ok(if failures.is_empty() { Ending::Passed } else { Ending::Failed })
 }
 
 /// What is not as it must be, each in a sentence.

@@ -6,6 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
@@ -54,6 +55,36 @@ pub fn temporary_folder(path: &Path) -> PathBuf {
         Ok(Target::Into(_)) => std::env::temp_dir(),
         Err(_) => folder_of(path).to_owned(),
     }
+}
+
+/// How the names of temporary files begin and end.
+const PREFIX: &str = ".hotset-";
+const SUFFIX: &str = ".tmp";
+/// A file younger than this may not have its lock yet.
+const STALE_AFTER: Duration = Duration::from_secs(60);
+
+/// Removes what killed runs left in a folder: temporary files that nobody holds a lock on any more.
+///
+/// A lock ends with its process, whichever way that ends, and is seen by other hosts that share the
+/// folder, where a process number would say nothing. A file without a name would need no removal, but
+/// to give it one at the end (`O_TMPFILE`, `linkat`) is Linux's alone and cannot replace a file.
+fn remove_stale(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let ours = name.to_str().is_some_and(|n| n.starts_with(PREFIX) && n.ends_with(SUFFIX));
+        let regular = || entry.file_type().is_ok_and(|kind| kind.is_file());
+        if ours && regular() && is_stale(&entry.path()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn is_stale(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else { return false };
+    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    let old = modified.is_ok_and(|then| then.elapsed().is_ok_and(|age| age > STALE_AFTER));
+    old && file.try_lock().is_ok()
 }
 
 /// A file that is being written; each write fails once the work is to stop.
@@ -107,8 +138,12 @@ pub fn write_file<T, E>(
                 // As any other program's output: the user's umask decides who may read it.
                 OpenOptions::new().read(true).write(true).create_new(true).open(temporary)
             };
-            let made = tempfile::Builder::new().prefix(".hotset-").make_in(folder, fresh);
+            remove_stale(folder);
+            let mut named = tempfile::Builder::new();
+            let made = named.prefix(PREFIX).suffix(SUFFIX).make_in(folder, fresh);
             let file: NamedTempFile = made.map_err(&refuse)?;
+            // Tells other runs that this one lives. Where a folder knows no locks, nothing is removed.
+            let _ = file.as_file().try_lock();
             let mut watched = Watched { file: file.as_file(), progress };
             let written = write(&mut watched)?;
             watched.go_on().map_err(&refuse)?;
@@ -210,6 +245,31 @@ mod tests {
         assert!(buffered.unwrap_err().to_string().ends_with("interrupted"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "two");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was left");
+    }
+
+    #[test]
+    fn what_killed_runs_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str, age: u64| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            let then = std::time::SystemTime::now() - Duration::from_secs(age);
+            file.set_modified(then).unwrap();
+            file
+        };
+        drop(make(".hotset-dead00.tmp", 3600));
+        drop(make(".hotset-young0.tmp", 1));
+        drop(make("hotset-users.tmp", 3600));
+        drop(make(".hotset-other", 3600));
+        let living = make(".hotset-living.tmp", 3600);
+        living.try_lock().unwrap();
+        put(&folder.path().join("x"), "one").unwrap();
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut left: Vec<_> =
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        left.sort();
+        let expected =
+            [".hotset-living.tmp", ".hotset-other", ".hotset-young0.tmp", "hotset-users.tmp", "x"];
+        assert_eq!(left, expected);
     }
 
     #[test]

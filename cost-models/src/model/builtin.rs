@@ -119,6 +119,8 @@ mod tests {
         let error = Model::builtin("DeepSeek-V33").unwrap_err().to_string();
         assert!(error.contains("did you mean `DeepSeek-V3`?"), "{error}");
         assert!(error.contains("config.json"), "{error}");
+        let error = Model::builtin("qwn").unwrap_err().to_string();
+        assert!(error.contains("did you mean `Qwen"), "{error}");
     }
 
     #[test]

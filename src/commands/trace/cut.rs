@@ -8,11 +8,11 @@ use serde_json::json;
 
 use crate::cli::{ArrivalName, ComposeArgs, ExportArgs, SliceArgs};
 use crate::commands;
-use crate::fault::{Fault, Verdict, nearest};
+use crate::fault::{Ending, Fault, nearest};
 use crate::output::Stoppable;
 
 /// Writes a trace in another format.
-pub fn export(args: &ExportArgs) -> Result<Verdict, Fault> {
+pub fn export(args: &ExportArgs) -> Result<Ending, Fault> {
     let name = args.to.as_str();
     let format = ExportFormat::from_name(name).ok_or_else(|| {
         let known = || export_formats().iter().map(|info| info.name);
@@ -31,11 +31,11 @@ pub fn export(args: &ExportArgs) -> Result<Verdict, Fault> {
         eprintln!("note: {name} does not keep the trace's {}", dropped.join(", "));
     }
     super::written(&args.output, &trace);
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// Writes a part of a trace.
-pub fn slice(args: &SliceArgs) -> Result<Verdict, Fault> {
+pub fn slice(args: &SliceArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?;
     let sequences = places(&args.sequences, trace.sequences().len())?;
@@ -46,7 +46,7 @@ pub fn slice(args: &SliceArgs) -> Result<Verdict, Fault> {
     };
     let part = trace.slice(&slice)?;
     super::write(&part, &args.output, args.zstd, &stop)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// The places that ranges name, of so many sequences; ranges rise, so there are no more than that.
@@ -68,7 +68,7 @@ fn places(ranges: &[Range<usize>], sequences: usize) -> Result<Vec<usize>, Fault
 }
 
 /// Writes a trace with the steps of a batch.
-pub fn compose(args: &ComposeArgs) -> Result<Verdict, Fault> {
+pub fn compose(args: &ComposeArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?;
     let arrival = match args.arrival {
@@ -92,7 +92,7 @@ pub fn compose(args: &ComposeArgs) -> Result<Verdict, Fault> {
     stop.go_on(&args.output)?;
     eprintln!("{} steps of up to {} requests", steps.len(), args.concurrency);
     super::write(&composed, &args.output, args.zstd, &stop)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 #[cfg(test)]

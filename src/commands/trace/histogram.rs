@@ -5,16 +5,16 @@ use std::path::Path;
 use hotset::reports::{Cell, Column, Output, Sheet};
 use hotset::traces::{Histogram, HistogramFormat};
 
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
 use crate::output::{self, OutputArgs};
 
 /// Shows how often experts were used, layer by layer.
-pub fn show(path: &Path, format: HistogramFormat, args: &OutputArgs) -> Result<Verdict, Fault> {
+pub fn show(path: &Path, format: HistogramFormat, args: &OutputArgs) -> Result<Ending, Fault> {
     let histogram = Histogram::read(format, &[path.to_owned()])?;
     let mut output = Output::new(&histogram, sheets(&histogram))?;
     output.warnings.extend(histogram.notes.clone());
     output::give(&output, args)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 fn sheets(histogram: &Histogram) -> Vec<Sheet> {

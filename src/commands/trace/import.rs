@@ -6,12 +6,12 @@ use hotset::traces::{
 };
 
 use crate::cli::{ImportArgs, LayerList};
-use crate::fault::{Fault, Verdict, nearest};
+use crate::fault::{Ending, Fault, nearest};
 use crate::output::Stoppable;
 use crate::progress::Bytes;
 
 /// Imports files as one trace and writes it as `.hst`.
-pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
+pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
     // One of the two would be without effect.
     if args.phase.is_some() && !args.prompt_tokens.is_empty() {
         return Err(Fault::Usage(
@@ -48,7 +48,7 @@ pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
         eprintln!("note: {note}");
     }
     super::write(&trace, &args.output, args.zstd, &stop)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 fn named(name: &str) -> Result<Format, Fault> {

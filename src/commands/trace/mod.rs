@@ -14,7 +14,8 @@ pub use cut::{compose, export, slice};
 pub use import::import;
 
 use crate::cli::{ShuffleArgs, TraceArgs};
-use crate::fault::{Fault, Verdict};
+use crate::fault::{Ending, Fault};
+use crate::input::refuse_pipe;
 use crate::output::Stoppable;
 use crate::{commands, output};
 
@@ -38,15 +39,16 @@ fn written(path: &Path, trace: &Trace) {
 }
 
 /// Writes the trace with the order of its tokens permuted.
-pub fn shuffle(args: &ShuffleArgs) -> Result<Verdict, Fault> {
+pub fn shuffle(args: &ShuffleArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
     let trace = commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?;
     write(&trace, &args.output, args.zstd, &stop)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 /// Describes a trace, or a histogram.
-pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
+pub fn info(args: &TraceArgs) -> Result<Ending, Fault> {
+    args.trace.as_deref().map_or(Ok(()), refuse_pipe)?;
     if let Some(path) = &args.trace
         && let Some(Detected::Histogram(format)) = detect(path)
     {
@@ -55,7 +57,7 @@ pub fn info(args: &TraceArgs) -> Result<Verdict, Fault> {
     let trace = commands::open(args.trace.as_deref())?;
     let stats = Stats::of(&trace);
     output::give(&Output::new(&stats, sheets(&stats))?, &args.output)?;
-    Ok(Verdict::Passed)
+    Ok(Ending::Passed)
 }
 
 fn sheets(stats: &Stats) -> Vec<Sheet> {
@@ -139,7 +141,7 @@ struct Validation {
 }
 
 /// Checks a trace in full; a file that cannot even be opened is not sound either.
-pub fn validate(args: &TraceArgs) -> Result<Verdict, Fault> {
+pub fn validate(args: &TraceArgs) -> Result<Ending, Fault> {
     let name = args.trace.as_ref().map_or("bundled".to_owned(), |path| path.display().to_string());
     let checked = match commands::open(args.trace.as_deref()) {
         Ok(trace) => trace.validate().map_err(|error| error.to_string()),
@@ -156,5 +158,5 @@ pub fn validate(args: &TraceArgs) -> Result<Verdict, Fault> {
         ],
     );
     output::give(&Output::new(&validation, vec![sheet])?, &args.output)?;
-    Ok(if validation.sound { Verdict::Passed } else { Verdict::Failed })
+    Ok(if validation.sound { Ending::Passed } else { Ending::Failed })
 }

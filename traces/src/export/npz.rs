@@ -2,7 +2,7 @@
 //!
 //! Arrays need one top-k in all layers. Weights in bfloat16, which NumPy lacks, become f32.
 
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde_json::json;
@@ -53,7 +53,7 @@ fn export(trace: &Trace, out: Out<'_, '_>, path: &Path) -> Result<()> {
     }
     let parts = trace.parts();
     let (t, l, k) = (trace.tokens(), layers.len(), top_k as usize);
-    let mut zip = Npz { zip: ZipWriter::new(out), path };
+    let mut zip = Npz { zip: ZipWriter::new(UntilFault::new(out)), path };
     let ids = |ids: &IdData| if matches!(ids, IdData::U8(_)) { "|u1" } else { "<u2" };
     zip.array("expert_ids", ids(&parts.ids), &[t, l, k], parts.ids.bytes())?;
     zip.begin("sequence", "<u4", &[t])?;
@@ -94,8 +94,8 @@ fn export(trace: &Trace, out: Out<'_, '_>, path: &Path) -> Result<()> {
     let info = info(trace).to_string();
     zip.begin("info", "|u1", &[info.len()])?;
     zip.write(info.as_bytes())?;
-    zip.zip.finish().map_err(|e| Error::io("write", path, e.into()))?;
-    Ok(())
+    let written = zip.zip.finish().map_err(|e| Error::io("write", path, e.into()))?;
+    written.whole().map_err(|e| Error::io("write", path, e))
 }
 
 /// What the arrays cannot say.
@@ -128,13 +128,65 @@ fn info(trace: &Trace) -> serde_json::Value {
     info
 }
 
+/// Passes on what is written until that fails once. From then on it takes everything and keeps
+/// nothing: a `ZipWriter` that is dropped after a fault writes its directory all the same, and
+/// prints to standard error where it cannot.
+struct UntilFault<W> {
+    out: W,
+    failed: bool,
+}
+
+impl<W: Write + Seek> UntilFault<W> {
+    fn new(out: W) -> Self {
+        Self { out, failed: false }
+    }
+
+    /// Whether everything was passed on.
+    fn whole(&self) -> std::io::Result<()> {
+        match self.failed {
+            true => Err(std::io::Error::other("an earlier write failed")),
+            false => Ok(()),
+        }
+    }
+
+    /// What `work` gives, or once anything has failed what stands for it.
+    fn pass<T>(
+        &mut self,
+        instead: T,
+        work: impl FnOnce(&mut W) -> std::io::Result<T>,
+    ) -> std::io::Result<T> {
+        if self.failed {
+            return Ok(instead);
+        }
+        let done = work(&mut self.out);
+        self.failed = done.is_err();
+        done
+    }
+}
+
+impl<W: Write + Seek> Write for UntilFault<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.pass(bytes.len(), |out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.pass((), Write::flush)
+    }
+}
+
+impl<W: Write + Seek> Seek for UntilFault<W> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.pass(0, |out| out.seek(to))
+    }
+}
+
 /// The zip that is being written.
-struct Npz<'a, W: Write + std::io::Seek> {
-    zip: ZipWriter<W>,
+struct Npz<'a, W: Write + Seek> {
+    zip: ZipWriter<UntilFault<W>>,
     path: &'a Path,
 }
 
-impl<W: Write + std::io::Seek> Npz<'_, W> {
+impl<W: Write + Seek> Npz<'_, W> {
     /// Begins an array.
     fn begin(&mut self, name: &str, descr: &str, shape: &[usize]) -> Result<()> {
         let options = SimpleFileOptions::default()

@@ -1,0 +1,123 @@
+//! Links and machines: built in by name, or out of files.
+
+use hotset::cost_models::{Hardware, Link, MachineProfile, find_hardware, find_link, find_machine};
+
+use std::path::Path;
+
+use crate::fault::Fault;
+use crate::input::read_text;
+use crate::names::suggestion;
+
+/// Links by name, of `machine` or built in; others as TOML files, a machine's giving all its links
+/// or the one that is named behind a colon, `mine.toml:mine-pcie`.
+pub fn links(texts: &[String], machine: Option<&MachineProfile>) -> Result<Vec<Link>, Fault> {
+    let mut links = Vec::new();
+    for text in texts {
+        if let Some(link) = machine.and_then(|machine| machine.link(text)) {
+            links.push(link.clone());
+        } else if !text.ends_with(".toml") {
+            links.push(link(text)?);
+        } else {
+            match profile(text)? {
+                Profile::Link(link) => links.push(*link),
+                Profile::Machine(machine) => links.extend(machine.links),
+            }
+        }
+    }
+    Ok(links)
+}
+
+/// What a profile's file holds.
+pub enum Profile {
+    /// One link.
+    Link(Box<Link>),
+    /// A machine with its links.
+    Machine(Box<MachineProfile>),
+}
+
+/// No profile is longer.
+const MOST_PROFILE_BYTES: u64 = 16 << 20;
+
+/// Reads a profile: a machine's has a list of links.
+pub fn profile(path: &str) -> Result<Profile, Fault> {
+    let text = read_text(Path::new(path), MOST_PROFILE_BYTES)?;
+    // Text that is no TOML at all is told of as a link's, with line and column.
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    Ok(if table.contains_key("links") {
+        Profile::Machine(Box::new(MachineProfile::from_toml_path(path)?))
+    } else {
+        Profile::Link(Box::new(Link::from_toml_path(path)?))
+    })
+}
+
+/// A machine by name, or its profile.
+pub fn machine(text: &str) -> Result<MachineProfile, Fault> {
+    match text.ends_with(".toml") {
+        true => Ok(MachineProfile::from_toml_path(text)?),
+        false => Ok(find_machine(text)?),
+    }
+}
+
+/// A machine to plan for: a built-in name, several of one, or a file.
+pub fn hardware(text: &str) -> Result<Hardware, Fault> {
+    match text.ends_with(".toml") {
+        true => Hardware::from_toml_path(text).map_err(|error| match profile(text) {
+            // What 'link fit' writes goes by the same ending.
+            Ok(_) => Fault::Usage(format!(
+                "{text} is a profile of links, which says nothing of memory: give it as --link \
+                 {text}, and as --machine a built-in name or a file like the one in \
+                 docs/metrics.md (A machine of one's own)"
+            )),
+            Err(_) => error.into(),
+        }),
+        false => Ok(find_hardware(text)?),
+    }
+}
+
+/// One link: by name, a link's profile, or of a machine's profile the only one or the one named
+/// behind a colon, `mine.toml:mine-pcie`.
+pub fn link(text: &str) -> Result<Link, Fault> {
+    let Some((path, name)) = profile_and_name(text) else { return Ok(find_link(text)?) };
+    let machine = match (profile(path)?, name) {
+        (Profile::Link(link), None) => return Ok(*link),
+        (Profile::Link(link), Some(name)) if link.name == name => return Ok(*link),
+        (Profile::Link(link), Some(name)) => {
+            let only = &link.name;
+            return Err(Fault::Usage(format!("{path} has the link {only} alone, and no '{name}'")));
+        }
+        (Profile::Machine(machine), _) => machine,
+    };
+    let found = match (name, &machine.links[..]) {
+        (Some(name), _) => machine.link(name).cloned(),
+        (None, [only]) => Some(only.clone()),
+        (None, _) => None,
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = machine.links.iter().map(|link| link.name.as_str()).collect();
+        let near = name.map(|name| suggestion(name, &names)).unwrap_or_default();
+        let names = names.join(", ");
+        Fault::Usage(format!("{path} has the links {names}: name one, {path}:NAME{near}"))
+    })
+}
+
+/// `mine.toml:NAME` as the file and the name; nothing for what is no file.
+pub fn profile_and_name(text: &str) -> Option<(&str, Option<&str>)> {
+    if text.ends_with(".toml") {
+        return Some((text, None));
+    }
+    let end = text.rfind(".toml:")? + ".toml".len();
+    Some((&text[..end], Some(&text[end + 1..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_of_a_profile_stands_behind_a_colon() {
+        assert_eq!(profile_and_name("h200-pcie"), None);
+        assert_eq!(profile_and_name("a/b.toml"), Some(("a/b.toml", None)));
+        assert_eq!(profile_and_name("a.toml:x"), Some(("a.toml", Some("x"))));
+        assert_eq!(profile_and_name("a.toml.d/b.toml:x"), Some(("a.toml.d/b.toml", Some("x"))));
+    }
+}

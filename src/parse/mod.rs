@@ -1,0 +1,15 @@
+//! Raw flags to validated settings, a file a subject.
+
+mod capacities;
+mod machines;
+mod numbers;
+mod policies;
+mod shares;
+mod sizes;
+
+pub use capacities::capacities;
+pub use machines::{Profile, hardware, link, links, machine, profile, profile_and_name};
+pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
+pub use policies::{admissions, admitted, policies, prefetch, prefetch_suggestion};
+pub use shares::{share, training_share};
+pub use sizes::{checkpoint, expert_size, size, weight_format};
