@@ -6,7 +6,8 @@ use hotset::conform::LogError;
 use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::experiments::ExperimentError;
 use hotset::planning::PlanError;
-use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
+use hotset::policies::PolicyError;
+pub use hotset::policies::nearest;
 use hotset::reports::RenderError;
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
@@ -135,42 +136,11 @@ fn experiment(error: &ExperimentError) -> String {
 }
 
 fn policy(error: &PolicyError) -> String {
-    let near = match error {
-        PolicyError::Unknown { name } => nearest(name, POLICIES.iter().map(|info| info.name)),
-        PolicyError::UnknownAdmission { name } => {
-            nearest(name, ADMISSIONS.iter().map(|info| info.name))
+    match error {
+        PolicyError::Unknown { near, .. } | PolicyError::UnknownAdmission { near, .. } => {
+            let joint = if near.is_some() { "" } else { ";" };
+            format!("{error}{joint} 'hotset policies' lists them all")
         }
-        PolicyError::Parameters { .. } => return error.to_string(),
-    };
-    match near {
-        Some(near) => format!("{error}; did you mean '{near}'? 'hotset policies' lists them all"),
-        None => format!("{error}; 'hotset policies' lists them all"),
-    }
-}
-
-/// The known name that is most like a mistyped one, if any is like it at all: few edits away, or
-/// alike from the start on.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.to_lowercase();
-    let edits = |candidate: &str| strsim::osa_distance(&name, candidate);
-    let alike = |candidate: &str| strsim::jaro_winkler(&name, candidate);
-    known
-        .filter(|candidate| edits(candidate) <= 1 + name.len() / 4 || alike(candidate) > 0.8)
-        .min_by(|a, b| edits(a).cmp(&edits(b)).then(alike(b).total_cmp(&alike(a))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::nearest;
-
-    #[test]
-    fn what_was_meant() {
-        let known = ["lru", "lru-k", "s3-fifo", "fifo", "belady-bypass", "npz", "npy"];
-        let near = |name| nearest(name, known.into_iter());
-        assert_eq!(near("LRU"), Some("lru"));
-        assert_eq!(near("nzp"), Some("npz"));
-        assert_eq!(near("s3fifo"), Some("s3-fifo"));
-        assert_eq!(near("belady-bypas"), Some("belady-bypass"));
-        assert_eq!(near("oracle"), None);
+        PolicyError::Parameters { .. } | PolicyError::TooLarge { .. } => error.to_string(),
     }
 }

@@ -7,8 +7,8 @@ use super::{
     Guess, Horizon, Layers, Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken,
     Semantic, Token,
 };
+use crate::registry::{Info, Needs, NoConfig, read_config};
 use crate::semantic::GuideConfig;
-use crate::{Config, NoConfig, Parameter, params};
 
 /// What a predictor needs of a trace beside the routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -26,22 +26,10 @@ pub enum PredictorNeed {
     Future,
 }
 
-/// What people are told of a predictor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct PredictorInfo {
-    /// The name on the command line and in results.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// The rule, exactly enough to be written again from it.
-    pub definition: &'static str,
-    /// Paper or system.
-    pub source: &'static str,
-    /// What it needs.
-    pub needs: PredictorNeed,
-    /// Its parameters.
-    pub parameters: &'static [Parameter],
-}
+impl Needs for PredictorNeed {}
+
+/// The description of a predictor.
+pub type PredictorInfo = Info<PredictorNeed>;
 
 macro_rules! predictors {
     ($($predictor:ident: $module:ident($config:ty)),* $(,)?) => {
@@ -68,7 +56,7 @@ macro_rules! predictors {
             /// An unknown or repeated key, or a value out of its range.
             pub fn read(name: &str, parameters: &str) -> Option<Result<Self, String>> {
                 $(if name == super::$module::INFO.name {
-                    return Some(config(parameters).map(Self::$predictor));
+                    return Some(read_config(parameters).map(Self::$predictor));
                 })*
                 None
             }
@@ -156,10 +144,6 @@ impl PredictorSpec {
             _ => None,
         }
     }
-}
-
-fn config<C: Config>(parameters: &str) -> Result<C, String> {
-    params::parse::<C>(parameters).and_then(|config| config.check().map(|()| config))
 }
 
 #[cfg(test)]
