@@ -27,6 +27,15 @@ pub static ADMISSIONS: &[&AdmissionInfo] =
     &[&ALWAYS, &upload_cap::INFO, &tinylfu::INFO, &bypass::INFO];
 
 /// An admission with its parameters.
+///
+/// ```
+/// use hotset_policies::{AdmissionSpec, PolicySpec};
+///
+/// let admission: AdmissionSpec = "upload-cap:n=3".parse()?;
+/// let policy = "lru".parse::<PolicySpec>()?.with_admission(admission)?;
+/// assert_eq!(policy, "lru+upload-cap:n=3".parse()?);
+/// # Ok::<(), hotset_policies::PolicyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AdmissionSpec {
     /// Every miss gets a slot.

@@ -27,7 +27,7 @@ policies! {
         two_q::TwoQ at "segments/two_q.rs",
         arc::Arc at "segments/arc.rs",
         car::Car at "segments/car.rs",
-        lirs::Lirs at "segments/lirs.rs",
+        lirs::Lirs at "segments/lirs/mod.rs",
         s3_fifo::S3Fifo at "segments/s3_fifo.rs",
         sieve::Sieve at "recency/sieve.rs",
         w_tinylfu::WTinyLfu at "segments/w_tinylfu/mod.rs",
@@ -42,7 +42,7 @@ policies! {
         finemoe::FineMoe at "moe/finemoe.rs",
         semantic_age::SemanticAge at "moe/semantic_age.rs",
         td_table::TdTable at "learned/td_table/mod.rs",
-        td_logistic::TdLogistic at "learned/td_logistic.rs";
+        td_logistic::TdLogistic at "learned/td_logistic/mod.rs";
     trained:
         static_top::Static at "learned/static_top.rs";
     bounds:

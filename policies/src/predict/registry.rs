@@ -1,6 +1,7 @@
 //! The predictors by name: what each is, what it needs, its parameters, and how it is built.
 
 use serde::Serialize;
+use thiserror::Error;
 
 use super::{
     ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, ExpertMap, ExpertMapConfig,
@@ -59,6 +60,15 @@ macro_rules! predictors {
                     return Some(read_config(parameters).map(Self::$predictor));
                 })*
                 None
+            }
+
+            /// Bytes that such a predictor comes to hold: all that it allocates when it is built,
+            /// and where it stores conversations or maps, a full store without its embeddings.
+            #[must_use]
+            pub fn memory(&self, layers: &Layers, horizon: Horizon) -> u64 {
+                match self {
+                    $(Self::$predictor(config) => $predictor::memory(layers, horizon, config),)*
+                }
             }
 
             /// A predictor that has seen nothing yet.
@@ -135,7 +145,37 @@ predictors! {
     Linear: linear(LinearConfig),
 }
 
+/// A predictor that would take more memory than is allowed; nothing was allocated for it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("predictor '{predictor}' would take {bytes} bytes of memory, but may take {limit}")]
+pub struct PredictorTooLarge {
+    /// The predictor.
+    pub predictor: &'static str,
+    /// Bytes that it would take.
+    pub bytes: u64,
+    /// Bytes that it may take.
+    pub limit: u64,
+}
+
 impl PredictorSpec {
+    /// Refuses a predictor that would come to hold more than `limit` bytes. Nothing is allocated:
+    /// ask before [`build`](Self::build).
+    ///
+    /// # Errors
+    /// Says how much it would take.
+    pub fn check_memory(
+        &self,
+        layers: &Layers,
+        horizon: Horizon,
+        limit: u64,
+    ) -> Result<(), PredictorTooLarge> {
+        let bytes = self.memory(layers, horizon);
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(PredictorTooLarge { predictor: self.info().name, bytes, limit })
+    }
+
     /// Who makes the profiles that the predictor goes by; `None` for one that goes by none.
     #[must_use]
     pub fn guide(&self) -> Option<GuideConfig> {

@@ -22,12 +22,14 @@
 
 mod config;
 mod counting_bloom;
+mod filter;
 #[cfg(test)]
 mod tests;
 
 use config::INFO;
 pub use config::{UseCounter, WTinyLfuConfig};
 use counting_bloom::CountingBloom;
+use filter::Filter;
 
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
@@ -37,30 +39,6 @@ use crate::{Key, Policy, PolicyInfo, PoolShape, Room};
 const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
 const PROTECTED: u8 = 2;
-
-#[derive(Debug, Clone)]
-enum Filter {
-    Exact(Vec<u32>),
-    Sketch(CountingBloom),
-}
-
-impl Filter {
-    #[inline(always)]
-    fn add(&mut self, key: Key) {
-        match self {
-            Self::Exact(counts) => counts[key as usize] += 1,
-            Self::Sketch(sketch) => sketch.add(key),
-        }
-    }
-
-    #[inline(always)]
-    fn count(&self, key: Key) -> u32 {
-        match self {
-            Self::Exact(counts) => counts[key as usize],
-            Self::Sketch(sketch) => sketch.estimate(key),
-        }
-    }
-}
 
 /// Window TinyLFU.
 #[derive(Debug, Clone)]
