@@ -12,7 +12,7 @@ impl<P: Policy> ExpertCache<P> {
     /// one needs and whose own copy is complete.
     ///
     /// An event that needs more experts than its pool has slots admits nothing: its misses are
-    /// [`Action::Unplaced`].
+    /// [`Action::Unplaced`](super::Action::Unplaced).
     ///
     /// # Panics
     /// If `layer` or an expert id is out of range. Nothing was admitted then; of a layer that there

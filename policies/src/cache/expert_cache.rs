@@ -7,8 +7,8 @@ use super::slots::key_bases;
 use super::{CacheError, Placement, Slots};
 use crate::policy::{Key, Policy, PoolShape};
 
-/// A cache of expert slots under policy `P`: [`demand`](Self::demand) answers with a [`Plan`], the
-/// engine copies, then calls [`complete`](Self::complete) and [`release`](Self::release).
+/// A cache of expert slots under policy `P`: [`demand`](Self::demand) answers with a
+/// [`Plan`](super::Plan), the engine copies, then calls [`complete`](Self::complete) and [`release`](Self::release).
 ///
 /// Memory: 8 bytes an expert, 4 a slot, and the policy's own state
 /// ([`PolicySpec::memory`](crate::PolicySpec::memory)); all of it is taken at construction.
@@ -103,7 +103,8 @@ impl<P: Policy> ExpertCache<P> {
 
     /// For engines whose copies are ordered before every later use of their slots (one copy
     /// stream that the compute stream waits for): a fetch counts as complete when it is planned,
-    /// so nothing is ever [`Action::Pending`] and [`complete`](Self::complete) need not be called.
+    /// so nothing is ever [`Action::Pending`](super::Action::Pending) and
+    /// [`complete`](Self::complete) need not be called.
     #[must_use]
     pub fn with_ordered_copies(mut self) -> Self {
         self.fetched = 0;

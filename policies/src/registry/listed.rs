@@ -3,7 +3,7 @@
 use super::{Config, PolicyInfo};
 use crate::policy::{Policy, PoolShape};
 
-/// An online policy in the list of [`eviction`](crate::eviction).
+/// An online policy in the list of `eviction`.
 #[diagnostic::on_unimplemented(
     message = "the policy `{Self}` is in the list, but its file has no `impl Listed for {Self}`",
     label = "this line needs `Config`, `INFO`, `configured` and `memory`, from the policy's file",

@@ -1,5 +1,5 @@
 //! What is chosen by name: descriptions, parameters, errors, and how a policy is built from them.
-//! The list of the policies themselves is that of [`eviction`](crate::eviction).
+//! The list of the policies themselves is that of `eviction`.
 
 mod any_policy;
 mod config;

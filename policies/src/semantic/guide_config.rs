@@ -55,7 +55,7 @@ pub enum Likeness {
     Routes,
 }
 
-/// Parameters of a [`Guide`].
+/// Parameters of a [`Guide`](super::Guide).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuideConfig {
