@@ -8,7 +8,8 @@ use super::{CacheError, Placement, Slots};
 use crate::policy::{Key, Policy, PoolShape};
 
 /// A cache of expert slots under policy `P`: [`demand`](Self::demand) answers with a
-/// [`Plan`](super::Plan), the engine copies, then calls [`complete`](Self::complete) and [`release`](Self::release).
+/// [`Plan`](super::Plan), the engine copies, then calls [`complete`](Self::complete) and
+/// [`release`](Self::release).
 ///
 /// Memory: 8 bytes an expert, 4 a slot, and the policy's own state
 /// ([`PolicySpec::memory`](crate::PolicySpec::memory)); all of it is taken at construction.
