@@ -6,13 +6,12 @@ use hotset::conform::LogError;
 use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::experiments::ExperimentError;
 use hotset::planning::PlanError;
-use hotset::policies::{ADMISSIONS, POLICIES, PolicyError};
+use hotset::policies::PolicyError;
 use hotset::reports::{RenderError, visible};
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
 use crate::flags::with_flags;
-pub use crate::names::nearest;
 use crate::{interrupt, parse};
 
 /// How a command that ran to its end turned out.
@@ -136,15 +135,11 @@ fn experiment(error: &ExperimentError) -> String {
 }
 
 fn policy(error: &PolicyError) -> String {
-    let near = match error {
-        PolicyError::Unknown { name } => nearest(name, POLICIES.iter().map(|info| info.name)),
-        PolicyError::UnknownAdmission { name } => {
-            nearest(name, ADMISSIONS.iter().map(|info| info.name))
+    match error {
+        PolicyError::Unknown { near, .. } | PolicyError::UnknownAdmission { near, .. } => {
+            let joint = if near.is_some() { "" } else { ";" };
+            format!("{error}{joint} 'hotset policies' lists them all")
         }
-        PolicyError::Parameters { .. } => return error.to_string(),
-    };
-    match near {
-        Some(near) => format!("{error}; did you mean '{near}'? 'hotset policies' lists them all"),
-        None => format!("{error}; 'hotset policies' lists them all"),
+        PolicyError::Parameters { .. } | PolicyError::TooLarge { .. } => error.to_string(),
     }
 }

@@ -8,6 +8,14 @@
 pub type Key = u32;
 
 /// What a policy is built for.
+///
+/// ```
+/// use hotset_policies::PoolShape;
+///
+/// // Layers of two and three experts: keys 0 1 | 2 3 4.
+/// let pool = PoolShape { capacity: 2, keys: 5, layer_bases: vec![0, 2], keys_per_token: 2 };
+/// assert_eq!((pool.layers(), pool.layer_of_keys()), (2, vec![0, 0, 1, 1, 1]));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolShape {
     /// Slots in the pool.
@@ -47,6 +55,15 @@ impl PoolShape {
 }
 
 /// One layer of one step as an observing policy sees it, before its hits and misses.
+///
+/// ```
+/// use hotset_policies::{Event, Mrs, MrsConfig, Policy as _, PoolShape};
+///
+/// let mut policy = Mrs::new(&PoolShape::flat(2, 4), &MrsConfig::default());
+/// // The router chose expert 1 with a weight of 0.75 and expert 0 with 0.25.
+/// policy.begin_event(&Event { layer: 0, keys: &[1, 0], weights: &[0.75, 0.25] });
+/// assert!(policy.is_empty());
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     /// Layer within the pool, `0..pool.layers()`.
@@ -59,6 +76,31 @@ pub struct Event<'a> {
 }
 
 /// The pool's side of an eviction: who may leave, and who left.
+///
+/// ```
+/// use hotset_policies::{Key, Lru, Policy as _, PoolShape, Room};
+///
+/// /// A pool whose key 0 is in use.
+/// struct KeyZeroIsNeeded {
+///     evicted: Vec<Key>,
+/// }
+///
+/// impl Room for KeyZeroIsNeeded {
+///     fn may_evict(&self, key: Key) -> bool {
+///         key != 0
+///     }
+///     fn evict(&mut self, key: Key) {
+///         self.evicted.push(key);
+///     }
+/// }
+///
+/// let mut room = KeyZeroIsNeeded { evicted: Vec::new() };
+/// let mut lru = Lru::new(&PoolShape::flat(2, 4));
+/// for key in [0, 1, 2] {
+///     assert!(lru.admit(key, &mut room));
+/// }
+/// assert_eq!(room.evicted, [1]);
+/// ```
 pub trait Room {
     /// Whether `key` may leave now: the running events do not need it, its copy is not in flight
     /// and nothing protects it.
@@ -81,6 +123,25 @@ impl Room for Anyone {
 }
 
 /// An eviction policy over the dense keys of one pool.
+///
+/// ```
+/// use hotset_policies::{Anyone, Lru, Policy as _, PoolShape};
+///
+/// let mut lru = Lru::new(&PoolShape::flat(2, 4));
+/// let mut misses = 0;
+/// for key in [0, 1, 0, 2, 1] {
+///     if lru.contains(key) {
+///         lru.hit(key);
+///     } else {
+///         misses += 1;
+///         lru.admit(key, &mut Anyone);
+///     }
+/// }
+/// assert_eq!(misses, 4);
+/// ```
+///
+/// A policy that evicts its lowest score implements [`Ranking`](crate::Ranking) instead and is had
+/// as [`Ranked`](crate::Ranked).
 ///
 /// The caller tells hits from misses: [`hit`](Policy::hit) only for resident keys,
 /// [`admit`](Policy::admit) only for absent ones. A policy never evicts a key that

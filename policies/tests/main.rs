@@ -3,5 +3,8 @@
 mod against_reference;
 mod bounds;
 mod golden;
+mod house;
+mod memory;
 mod plans;
+mod random_calls;
 mod recorded;

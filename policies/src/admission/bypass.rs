@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Admission, AdmissionInfo};
+use crate::registry::NoNeeds;
 use crate::{Config, Key, Parameter};
 
 /// What people are told of it.
@@ -16,6 +17,7 @@ pub const INFO: AdmissionInfo = AdmissionInfo {
     summary: "once full, only every n-th miss gets a slot",
     definition: "While the pool has a free slot every miss is admitted. Once it is full its misses (and absent predictions) are counted, and those whose number is a multiple of `every` are admitted; the others are served without a slot. every=0: none is admitted once the pool is full.",
     source: "bimodal insertion: Qureshi et al., Adaptive insertion policies, ISCA 2007, with a count in place of chance",
+    needs: NoNeeds,
     parameters: &[Parameter {
         name: "every",
         default: "32",

@@ -3,36 +3,22 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
-
 use super::{
-    Admission, Admitted, Bypass, BypassConfig, TinyLfu, TinyLfuConfig, UploadCap, UploadCapConfig,
-    bypass, tinylfu, upload_cap,
+    Admission, Bypass, BypassConfig, TinyLfu, TinyLfuConfig, UploadCap, UploadCapConfig, bypass,
+    tinylfu, upload_cap,
 };
-use crate::{
-    AnyPolicy, Config, Event, Key, Need, Parameter, PolicyError, PolicySpec, PoolShape, params,
-};
+use crate::policy::{Event, Key, PoolShape};
+use crate::registry::{Config, Info, NoConfig, NoNeeds, PolicyError, nearest, read_config};
 
-/// What people are told of an admission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct AdmissionInfo {
-    /// The name on the command line and in results.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// The rule, exactly enough to be written again from it.
-    pub definition: &'static str,
-    /// Paper or system.
-    pub source: &'static str,
-    /// Its parameters.
-    pub parameters: &'static [Parameter],
-}
+/// The description of an admission, which needs nothing but the events.
+pub type AdmissionInfo = Info<NoNeeds>;
 
 const ALWAYS: AdmissionInfo = AdmissionInfo {
     name: "always",
     summary: "every miss gets a slot (what policies do by themselves)",
     definition: "Every miss is handed to the policy.",
     source: "the default of every cache",
+    needs: NoNeeds,
     parameters: &[],
 };
 
@@ -41,6 +27,15 @@ pub static ADMISSIONS: &[&AdmissionInfo] =
     &[&ALWAYS, &upload_cap::INFO, &tinylfu::INFO, &bypass::INFO];
 
 /// An admission with its parameters.
+///
+/// ```
+/// use hotset_policies::{AdmissionSpec, PolicySpec};
+///
+/// let admission: AdmissionSpec = "upload-cap:n=3".parse()?;
+/// let policy = "lru".parse::<PolicySpec>()?.with_admission(admission)?;
+/// assert_eq!(policy, "lru+upload-cap:n=3".parse()?);
+/// # Ok::<(), hotset_policies::PolicyError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AdmissionSpec {
     /// Every miss gets a slot.
@@ -78,55 +73,6 @@ impl AdmissionSpec {
     }
 }
 
-impl AdmissionSpec {
-    /// The policy of one pool behind this admission.
-    pub(crate) fn guard(self, pool: &PoolShape, policy: &PolicySpec) -> AnyPolicy {
-        let Some(inner) = policy.build(pool) else {
-            unreachable!("an admission stands only before policies that can be built");
-        };
-        match self.build(pool) {
-            Some(admission) => AnyPolicy::new(Admitted::new(pool, inner, admission)),
-            None => inner,
-        }
-    }
-}
-
-impl PolicySpec {
-    /// This policy behind an admission, in place of the one it has.
-    ///
-    /// # Errors
-    /// The policy needs the future or training: it decides by itself who comes in.
-    pub fn with_admission(self, admission: AdmissionSpec) -> Result<Self, PolicyError> {
-        let plain = match self {
-            Self::Admitted(policy, _) => *policy,
-            policy => policy,
-        };
-        if admission == AdmissionSpec::Always {
-            return Ok(plain);
-        }
-        if !plain.is_online() {
-            let reason = format!("a bound decides by itself who comes in, so no '{admission}'");
-            return Err(PolicyError::Parameters { policy: plain.info().name, reason });
-        }
-        Ok(Self::Admitted(Box::new(plain), admission))
-    }
-
-    /// The admission in front of it.
-    #[must_use]
-    pub fn admission(&self) -> AdmissionSpec {
-        match self {
-            Self::Admitted(_, admission) => *admission,
-            _ => AdmissionSpec::Always,
-        }
-    }
-
-    /// Whether an engine could run it: it needs neither the future nor training.
-    #[must_use]
-    pub fn is_online(&self) -> bool {
-        !matches!(self.info().needs, Need::Future | Need::Training)
-    }
-}
-
 impl fmt::Display for AdmissionSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -144,17 +90,31 @@ impl FromStr for AdmissionSpec {
     /// Reads `name` or `name:key=value`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         fn read<C: Config>(info: &AdmissionInfo, parameters: &str) -> Result<C, PolicyError> {
-            params::parse::<C>(parameters)
-                .and_then(|config| config.check().map(|()| config))
+            read_config(parameters)
                 .map_err(|reason| PolicyError::Parameters { policy: info.name, reason })
         }
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         match name.trim() {
-            "always" => read::<crate::NoConfig>(&ALWAYS, parameters).map(|_| Self::Always),
+            "always" => read::<NoConfig>(&ALWAYS, parameters).map(|_| Self::Always),
             "upload-cap" => read(&upload_cap::INFO, parameters).map(Self::UploadCap),
             "tinylfu" => read(&tinylfu::INFO, parameters).map(Self::TinyLfu),
             "bypass" => read(&bypass::INFO, parameters).map(Self::Bypass),
-            other => Err(PolicyError::UnknownAdmission { name: other.to_owned() }),
+            other => {
+                let near = nearest(other, ADMISSIONS.iter().map(|info| info.name));
+                Err(PolicyError::UnknownAdmission { name: other.to_owned(), near })
+            }
+        }
+    }
+}
+
+impl AdmissionSpec {
+    /// Bytes that the admission of such a pool allocates.
+    #[must_use]
+    pub fn memory(&self, pool: &PoolShape) -> u64 {
+        match self {
+            Self::Always | Self::Bypass(_) => 0,
+            Self::UploadCap(_) => UploadCap::memory(pool),
+            Self::TinyLfu(_) => TinyLfu::memory(pool),
         }
     }
 }
@@ -210,6 +170,7 @@ impl Admission for AnyAdmission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PolicySpec;
 
     #[test]
     fn every_admission_is_read_by_its_name_with_the_defaults_stated() {
@@ -232,7 +193,10 @@ mod tests {
         assert_eq!(spec.admission(), AdmissionSpec::UploadCap(UploadCapConfig { n: 3 }));
         assert_eq!("lru+always".parse(), Ok("lru".parse::<PolicySpec>().unwrap()));
         let told = |text: &str| text.parse::<PolicySpec>().unwrap_err().to_string();
-        assert_eq!(told("lru+upload"), "there is no admission 'upload'");
+        assert_eq!(
+            told("lru+upload"),
+            "there is no admission 'upload'; did you mean 'upload-cap'?"
+        );
         assert!(told("lru+upload-cap:n=0").contains("n = 0 admits nothing"));
         assert!(told("lru+tinylfu:sample=0").contains("sample = 0"));
         assert!(told("belady+bypass").contains("a bound decides by itself who comes in"));

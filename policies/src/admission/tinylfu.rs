@@ -10,6 +10,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Admission, AdmissionInfo};
+use crate::registry::NoNeeds;
+use crate::structures::memory::array;
 use crate::{Config, Event, Key, Parameter, PoolShape};
 
 /// What people are told of it.
@@ -18,6 +20,7 @@ pub const INFO: AdmissionInfo = AdmissionInfo {
     summary: "who comes in must be asked for more than who leaves",
     definition: "Each event adds 1 to the count of every expert it asks for, up to 15. After `sample` x slots such uses all counts are halved, rounded down. While the pool has a free slot every miss is admitted; once it is full a miss (or an absent prediction) is admitted only in place of an expert with a lower count: the policy looks for its victim among those, and if there is none the miss is served without a slot.",
     source: "Einziger, Friedman, Manes, TinyLFU, ACM ToS 13(4), 2017; exact counters, every resident with a lower count is a candidate to leave",
+    needs: NoNeeds,
     parameters: &[Parameter {
         name: "sample",
         default: "10",
@@ -75,6 +78,10 @@ impl TinyLfu {
             uses: 0,
             halve_at: u64::from(config.sample) * u64::from(pool.capacity.max(1)),
         }
+    }
+
+    pub(super) fn memory(pool: &PoolShape) -> u64 {
+        array::<(u8, bool)>(pool.keys)
     }
 
     fn halve(&mut self) {

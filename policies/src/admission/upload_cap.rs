@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Admission, AdmissionInfo};
+use crate::registry::NoNeeds;
+use crate::structures::memory::{array, sum};
 use crate::{Config, Key, Parameter, PoolShape};
 
 /// What people are told of it.
@@ -14,6 +16,7 @@ pub const INFO: AdmissionInfo = AdmissionInfo {
     summary: "at most n experts a layer a step get a slot",
     definition: "Of the experts that a layer's events and prefetches would bring in during one step, the first n in the order of admission (an event's misses in ascending id) get a slot, free slots included; the others are served without one.",
     source: "llama.cpp #27861, --inserts",
+    needs: NoNeeds,
     parameters: &[Parameter {
         name: "n",
         default: "2",
@@ -61,6 +64,10 @@ impl UploadCap {
             layer_of: pool.layer_of_keys().into_boxed_slice(),
             used: vec![0; pool.layers() as usize].into_boxed_slice(),
         }
+    }
+
+    pub(super) fn memory(pool: &PoolShape) -> u64 {
+        sum([array::<u32>(pool.keys), array::<u32>(pool.layers())])
     }
 
     fn layer(&self, key: Key) -> usize {

@@ -49,13 +49,19 @@ impl<P: Policy> ExpertCache<P> {
     /// free. Returns the dense keys of those experts, ascending. Pool 0 in global scope, else the
     /// layer.
     ///
+    /// Slots that the pool does not have are passed over.
+    ///
     /// # Errors
     /// An open demand or a copy in flight needs one of the slots.
+    ///
+    /// # Panics
+    /// If there is no such pool.
     pub fn invalidate(
         &mut self,
         pool: usize,
         slots: std::ops::Range<u32>,
     ) -> Result<Vec<Key>, CacheError> {
+        assert!(pool < self.pools.len(), "pool {pool} of {}", self.pools.len());
         self.check_unused(pool, slots.clone())?;
         let base = self.pool_base(pool);
         let mut dropped = Vec::new();
@@ -72,10 +78,13 @@ impl<P: Policy> ExpertCache<P> {
     }
 
     /// Takes back the slot of a prefetched expert that nobody has asked for and whose copy the
-    /// engine has taken back: it is no longer resident, and its slot is free. Whether it was.
+    /// engine has taken back: it is no longer resident, and its slot is free. Returns whether that
+    /// was so; `false` for an expert that is absent, or was demanded since, and nothing changes
+    /// then. The copy's completion must not be reported any more (see
+    /// [`complete`](Self::complete)).
     ///
     /// # Panics
-    /// If `layer` or `expert` is out of range.
+    /// If `layer` or `expert` is out of range; nothing has changed then.
     pub fn discard(&mut self, layer: usize, expert: u32) -> bool {
         let key = self.key(layer, expert);
         let entry = &mut self.entries[key];

@@ -4,11 +4,14 @@
 //! [`Plan`] (where each expert is, what to copy where, who makes room), the engine does the
 //! copies and says what completed. The simulator is just another engine.
 
+mod demand;
 mod entry;
 mod error;
 mod expert_cache;
 mod maintain;
 mod plan;
+mod pool;
+mod prefetch;
 mod room;
 mod serve;
 mod slots;

@@ -3,6 +3,18 @@
 use crate::Key;
 
 /// What the engine has to do for one expert of an event.
+///
+/// ```
+/// use hotset_policies::{Action, Plan};
+///
+/// /// Experts that the engine reads from host memory for this event.
+/// fn copies(plan: &Plan<'_>) -> usize {
+///     plan.placements.iter().filter(|placed| match placed.action {
+///         Action::Fetch | Action::Unplaced => true,
+///         Action::Hit | Action::PrefetchHit | Action::Pending => false,
+///     }).count()
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)] // A placement has no padding then, and takes few stores.
 pub enum Action {
@@ -47,6 +59,20 @@ impl Placement {
 }
 
 /// The answer to one event, borrowed from the cache until the next call.
+///
+/// ```
+/// use hotset_policies::{ExpertCache, Lru, Slots};
+///
+/// let mut cache = ExpertCache::new(&[8], &[2], &Slots::Global(2), |_, pool| Lru::new(pool))?
+///     .with_ordered_copies();
+/// cache.demand(0, &[5u8, 3]);
+/// let plan = cache.demand(0, &[3u8, 7]);
+/// assert_eq!((plan.distinct(), plan.hits, plan.misses()), (2, 1, 1));
+/// // 7 takes the slot of 5, whose dense key is 5 too: it is in layer 0.
+/// assert_eq!(plan.placements[1].expert, 7);
+/// assert_eq!(plan.placements[1].evicted(), Some(5));
+/// # Ok::<(), hotset_policies::CacheError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     /// One entry a distinct expert: hits and pending ones in the order asked, then the misses in

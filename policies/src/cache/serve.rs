@@ -1,15 +1,41 @@
 //! The parts of serving an event: looking its experts up, and admitting those that are missing.
 
 use super::entry::{ABSENT, Entry, ExpertId, LIMIT, PENDING, PREFETCHED};
-use super::expert_cache::Pool;
 use super::plan::NOBODY;
+use super::pool::Pool;
 use super::room::PoolRoom;
 use super::{Action, Placement};
-use crate::{Key, Policy};
+use crate::policy::{Key, Policy};
+
+/// The running event's number, and the id of the layer's expert 0 in the list of its experts.
+#[derive(Clone, Copy)]
+pub(super) struct EventNumbers {
+    pub now: u32,
+    pub first_id: Key,
+}
+
+/// What an event's experts are written to: where the residents are, and who is absent.
+pub(super) struct EventLists<'a> {
+    pub placements: &'a mut [Placement],
+    pub missing: &'a mut [u32],
+}
+
+/// Where an event stands in its pool.
+#[derive(Clone, Copy)]
+pub(super) struct PoolPlace {
+    /// Dense key of the pool's key 0.
+    pub base: Key,
+    /// Pool-local key of the layer's expert 0.
+    pub offset: Key,
+    /// Experts asked for by this event or a later one are needed.
+    pub floor: u32,
+    /// The flag of a slot that a copy was just asked for.
+    pub fetched: u32,
+}
 
 /// How an event's distinct experts stand before anything is admitted.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct LookedUp {
     pub resident: usize,
     pub misses: usize,
     /// All words together, so that one look tells whether any flag was set.
@@ -18,7 +44,7 @@ pub(super) struct Asked {
     pub prefetch_hits: u32,
 }
 
-impl Asked {
+impl LookedUp {
     /// Some residents are in flight or were prefetched: takes the flags out of the placements.
     pub fn settle_flags(&mut self, entries: &mut [Entry], placements: &mut [Placement]) {
         for placement in &mut placements[..self.resident] {
@@ -38,7 +64,7 @@ impl Asked {
 
 /// Marks an event's experts as needed by it, places the residents in rank order, with whatever
 /// flags their words have, and lists the absent ones. `MARKED`: they are marked and distinct
-/// already, and their ids begin at `first`.
+/// already, and their ids begin at `first_id`.
 ///
 /// Whether an expert is resident is what a processor cannot guess, so nothing here branches on it:
 /// both lists are written and only one grows. (A function of its own with separate borrows: the
@@ -47,12 +73,12 @@ impl Asked {
 pub(super) fn look_up<const MARKED: bool, E: ExpertId>(
     entries: &mut [Entry],
     experts: &[E],
-    (now, first): (u32, Key),
-    (placements, missing): (&mut [Placement], &mut [u32]),
-) -> Asked {
+    EventNumbers { now, first_id }: EventNumbers,
+    EventLists { placements, missing }: EventLists<'_>,
+) -> LookedUp {
     let (mut resident, mut misses, mut flags) = (0, 0, 0);
     for expert in experts {
-        let expert = expert.index() - if MARKED { first } else { 0 };
+        let expert = expert.index() - if MARKED { first_id } else { 0 };
         let entry = &mut entries[expert as usize];
         if !MARKED {
             if entry.stamp == now {
@@ -69,7 +95,7 @@ pub(super) fn look_up<const MARKED: bool, E: ExpertId>(
         misses += usize::from(!here);
         flags |= word;
     }
-    Asked { resident, misses, flags, ..Asked::default() }
+    LookedUp { resident, misses, flags, ..LookedUp::default() }
 }
 
 /// Admits the missing experts one after another and places them. Returns how many found no slot
@@ -79,14 +105,14 @@ pub(super) fn admit_missing<P: Policy>(
     pool: &mut Pool<P>,
     entries: &mut [Entry],
     missing: &[u32],
-    (pool_base, offset, floor, fetched): (Key, Key, u32, u32),
+    PoolPlace { base, offset, floor, fetched }: PoolPlace,
     placements: &mut [Placement],
     dropped: &mut Vec<Key>,
 ) -> (u32, u32) {
     let (mut unplaced, mut wasted) = (0, 0);
     for (placement, &expert) in placements.iter_mut().zip(missing) {
         let key = offset + expert;
-        let mut room = PoolRoom::new(entries, pool_base, floor, &mut pool.free, dropped);
+        let mut room = PoolRoom::new(entries, base, floor, &mut pool.free, dropped);
         let placed = pool.policy.admit(key, &mut room);
         let slot = if placed { room.take_slot() } else { None };
         let evicted = room.evicted;

@@ -5,6 +5,18 @@ use super::entry::LIMIT;
 use crate::{Key, PoolShape};
 
 /// How slots are shared between layers.
+///
+/// ```
+/// use hotset_policies::Slots;
+///
+/// // Two layers of eight experts, two of them a token.
+/// let shared = Slots::Global(6).pools(&[8, 8], &[2, 2])?;
+/// assert_eq!((shared.len(), shared[0].keys, shared[0].keys_per_token), (1, 16, 4));
+/// let own = Slots::Layer(vec![4, 2]).pools(&[8, 8], &[2, 2])?;
+/// assert_eq!((own.len(), own[1].capacity, own[1].keys), (2, 2, 8));
+/// assert!(Slots::Global(17).pools(&[8, 8], &[2, 2]).is_err());
+/// # Ok::<(), hotset_policies::CacheError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slots {
     /// One pool of this many slots over all layers.
@@ -27,7 +39,7 @@ impl Slots {
                 capacity: *capacity,
                 keys: bases[experts.len()],
                 layer_bases: bases[..experts.len()].to_vec(),
-                keys_per_token: top_k.iter().sum(),
+                keys_per_token: top_k.iter().fold(0, |sum, &k| sum.saturating_add(k)),
             }],
             Self::Layer(capacities) => capacities
                 .iter()
@@ -48,7 +60,7 @@ impl Slots {
     pub fn total(&self) -> u32 {
         match self {
             Self::Global(slots) => *slots,
-            Self::Layer(each) => each.iter().sum(),
+            Self::Layer(each) => each.iter().fold(0, |sum, &slots| sum.saturating_add(slots)),
         }
     }
 }

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Guess, Horizon, Layers, Predictor, PredictorInfo, PredictorNeed, Token, best};
+use crate::structures::memory::{array, sum};
 use crate::{Config, Parameter};
 
 /// What people are told of it.
@@ -139,6 +140,20 @@ impl CrossLayer {
             tables: tables.collect(),
             scores: Vec::with_capacity(widest),
         }
+    }
+
+    pub(super) fn memory(layers: &Layers, horizon: Horizon, config: &CrossLayerConfig) -> u64 {
+        let experts = |layer| layers.experts(layer) as u64;
+        let further = usize::from(config.order == Order::Two);
+        let distances = horizon.nearest..=horizon.farthest.saturating_add(further);
+        let tables = distances.take_while(|&distance| distance < layers.len()).map(|distance| {
+            sum((0..layers.len() - distance).map(|earlier| {
+                let (from, to) = (experts(earlier), experts(earlier + distance));
+                sum([array::<f64>(from.saturating_mul(to)), array::<f64>(from)])
+            }))
+        });
+        let widest = (0..layers.len()).map(experts).max().unwrap_or(0);
+        sum([sum(tables), array::<f64>(widest)])
     }
 
     /// Scales everything so that the latest observation counts 1 again.

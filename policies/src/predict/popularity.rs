@@ -2,6 +2,7 @@
 
 use super::{Guess, Horizon, Layers, Predictor, PredictorInfo, PredictorNeed, Token, best};
 use crate::NoConfig;
+use crate::structures::memory::array;
 
 /// What people are told of it.
 pub const INFO: PredictorInfo = PredictorInfo {
@@ -27,6 +28,10 @@ impl Popularity {
     #[must_use]
     pub fn new(layers: &Layers, _: Horizon, _: &NoConfig) -> Self {
         Self { uses: vec![0.0; layers.total_experts()], tokens: 0.0, learning: true }
+    }
+
+    pub(super) fn memory(layers: &Layers, _: Horizon, _: &NoConfig) -> u64 {
+        array::<f64>(layers.total_experts() as u64)
     }
 }
 

@@ -4,6 +4,7 @@ use super::{
     Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, RankRecord, Token,
 };
 use crate::NoConfig;
+use crate::structures::memory::{array, sum};
 
 /// What people are told of it.
 pub const INFO: PredictorInfo = PredictorInfo {
@@ -37,6 +38,12 @@ impl PreviousToken {
     #[must_use]
     pub fn new(layers: &Layers, _: Horizon, _: &NoConfig) -> Self {
         Self { lanes: Vec::new(), again: RankRecord::new(layers.row_len()), learning: true }
+    }
+
+    /// The record of the ranks, and one lane's routes.
+    pub(super) fn memory(layers: &Layers, _: Horizon, _: &NoConfig) -> u64 {
+        let places = layers.row_len() as u64;
+        sum([array::<(u64, u64)>(places), array::<u32>(places)])
     }
 
     fn lane(&mut self, lane: u32) -> &mut Lane {

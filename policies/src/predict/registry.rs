@@ -1,14 +1,15 @@
 //! The predictors by name: what each is, what it needs, its parameters, and how it is built.
 
 use serde::Serialize;
+use thiserror::Error;
 
 use super::{
     ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, ExpertMap, ExpertMapConfig,
     Guess, Horizon, Layers, Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken,
     Semantic, Token,
 };
+use crate::registry::{Info, Needs, NoConfig, read_config};
 use crate::semantic::GuideConfig;
-use crate::{Config, NoConfig, Parameter, params};
 
 /// What a predictor needs of a trace beside the routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -26,22 +27,10 @@ pub enum PredictorNeed {
     Future,
 }
 
-/// What people are told of a predictor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct PredictorInfo {
-    /// The name on the command line and in results.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// The rule, exactly enough to be written again from it.
-    pub definition: &'static str,
-    /// Paper or system.
-    pub source: &'static str,
-    /// What it needs.
-    pub needs: PredictorNeed,
-    /// Its parameters.
-    pub parameters: &'static [Parameter],
-}
+impl Needs for PredictorNeed {}
+
+/// The description of a predictor.
+pub type PredictorInfo = Info<PredictorNeed>;
 
 macro_rules! predictors {
     ($($predictor:ident: $module:ident($config:ty)),* $(,)?) => {
@@ -68,9 +57,18 @@ macro_rules! predictors {
             /// An unknown or repeated key, or a value out of its range.
             pub fn read(name: &str, parameters: &str) -> Option<Result<Self, String>> {
                 $(if name == super::$module::INFO.name {
-                    return Some(config(parameters).map(Self::$predictor));
+                    return Some(read_config(parameters).map(Self::$predictor));
                 })*
                 None
+            }
+
+            /// Bytes that such a predictor comes to hold: all that it allocates when it is built,
+            /// and where it stores conversations or maps, a full store without its embeddings.
+            #[must_use]
+            pub fn memory(&self, layers: &Layers, horizon: Horizon) -> u64 {
+                match self {
+                    $(Self::$predictor(config) => $predictor::memory(layers, horizon, config),)*
+                }
             }
 
             /// A predictor that has seen nothing yet.
@@ -147,7 +145,37 @@ predictors! {
     Linear: linear(LinearConfig),
 }
 
+/// A predictor that would take more memory than is allowed; nothing was allocated for it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("predictor '{predictor}' would take {bytes} bytes of memory, but may take {limit}")]
+pub struct PredictorTooLarge {
+    /// The predictor.
+    pub predictor: &'static str,
+    /// Bytes that it would take.
+    pub bytes: u64,
+    /// Bytes that it may take.
+    pub limit: u64,
+}
+
 impl PredictorSpec {
+    /// Refuses a predictor that would come to hold more than `limit` bytes. Nothing is allocated:
+    /// ask before [`build`](Self::build).
+    ///
+    /// # Errors
+    /// Says how much it would take.
+    pub fn check_memory(
+        &self,
+        layers: &Layers,
+        horizon: Horizon,
+        limit: u64,
+    ) -> Result<(), PredictorTooLarge> {
+        let bytes = self.memory(layers, horizon);
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(PredictorTooLarge { predictor: self.info().name, bytes, limit })
+    }
+
     /// Who makes the profiles that the predictor goes by; `None` for one that goes by none.
     #[must_use]
     pub fn guide(&self) -> Option<GuideConfig> {
@@ -156,10 +184,6 @@ impl PredictorSpec {
             _ => None,
         }
     }
-}
-
-fn config<C: Config>(parameters: &str) -> Result<C, String> {
-    params::parse::<C>(parameters).and_then(|config| config.check().map(|()| config))
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::{
     Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, Token, best,
 };
-use crate::Parameter;
-use crate::semantic::{Guide, GuideConfig};
+use crate::semantic::{GUIDE_PARAMETERS, Guide, GuideConfig};
+use crate::structures::memory::array;
 
 /// What people are told of it.
 pub const INFO: PredictorInfo = PredictorInfo {
@@ -13,27 +13,8 @@ pub const INFO: PredictorInfo = PredictorInfo {
     definition: "At a conversation's start its expected profile (uses of each expert a token) is the mean profile of the k stored conversations nearest by embedding, each weighted by its cosine, or what `from` says. The guesses for a layer are its experts with the highest shares, which are the confidences; ties go to the lower expert. At its end the conversation is stored; a full store overwrites the most redundant (FineMoE's rule).",
     source: "the article's cache keyed on the meaning of the conversation; FineMoE's store",
     needs: PredictorNeed::Embeddings,
-    parameters: PARAMETERS,
+    parameters: GUIDE_PARAMETERS,
 };
-
-/// The parameters of everything that is guided by conversations.
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "from",
-        default: "nearest",
-        meaning: "nearest, clusters; controls: mean, shuffled; prompt; ceiling: own (the future)",
-    },
-    Parameter { name: "by", default: "in", meaning: "likeness: in, out (embeddings), routes" },
-    Parameter { name: "k", default: "8", meaning: "conversations that are looked at" },
-    Parameter { name: "store", default: "1000", meaning: "conversations that are kept" },
-    Parameter { name: "clusters", default: "8", meaning: "clusters (k-means)" },
-    Parameter {
-        name: "after",
-        default: "32",
-        meaning: "tokens that tell by their routes, where the prompt's are unknown",
-    },
-    Parameter { name: "seed", default: "1", meaning: "seed of clusters and of `shuffled`" },
-];
 
 /// A guide whose profiles are guesses.
 #[derive(Debug, Clone)]
@@ -47,6 +28,12 @@ impl Semantic {
     #[must_use]
     pub fn new(layers: &Layers, _: Horizon, config: &GuideConfig) -> Self {
         Self { guide: Guide::new(layers.total_experts(), config), scores: Vec::new() }
+    }
+
+    /// The profiles of a full store, without their embeddings.
+    pub(super) fn memory(layers: &Layers, _: Horizon, config: &GuideConfig) -> u64 {
+        let profile = array::<f32>(layers.total_experts() as u64);
+        profile.saturating_mul(config.store as u64)
     }
 }
 

@@ -6,115 +6,14 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde::{Deserialize, Serialize};
 
-use super::{
-    Clusters, ConversationStore, Conversations, KMeansConfig, Search, SemanticError, StoreConfig,
-};
-use crate::Config;
-use crate::predict::{Opening, Token};
-
-/// Whose profile a conversation is expected to have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProfileFrom {
-    /// The mean of the earlier conversations nearest by embedding, weighted by cosine.
-    #[default]
-    Nearest,
-    /// The mean of the conversations of the nearest cluster.
-    Clusters,
-    /// Control: the plain mean of all earlier conversations.
-    Mean,
-    /// Control: that of earlier conversations drawn at random, as many as would be nearest.
-    Shuffled,
-    /// The conversation's own prompt, or its first tokens where the prompt's routes are unknown.
-    Prompt,
-    /// Ceiling: its own, the future included.
-    Own,
-}
-
-/// What conversations are alike by.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Likeness {
-    /// The prompt's mean input embedding.
-    #[default]
-    In,
-    /// The prompt's mean final hidden state.
-    Out,
-    /// The experts that the prompt used, or the first tokens where the prompt's are unknown.
-    Routes,
-}
-
-/// Parameters of a [`Guide`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct GuideConfig {
-    /// Whose profile.
-    pub from: ProfileFrom,
-    /// What conversations are alike by.
-    pub by: Likeness,
-    /// Earlier conversations that are looked at, at least 1.
-    pub k: usize,
-    /// Conversations that are stored at most, at least 1.
-    pub store: usize,
-    /// Clusters; fitted once there are as many conversations, again when they have doubled.
-    pub clusters: usize,
-    /// Tokens of the run after which routes tell, where those of the prompt are unknown.
-    pub after: u32,
-    /// Seed of clusters and of the random control.
-    pub seed: u64,
-}
-
-impl Default for GuideConfig {
-    fn default() -> Self {
-        Self {
-            from: ProfileFrom::Nearest,
-            by: Likeness::In,
-            k: 8,
-            store: 1000,
-            clusters: 8,
-            after: 32,
-            seed: 1,
-        }
-    }
-}
-
-impl Config for GuideConfig {
-    fn check(&self) -> Result<(), String> {
-        for (name, value) in [("k", self.k), ("store", self.store), ("clusters", self.clusters)] {
-            if !(1..=1 << 20).contains(&value) {
-                return Err(format!("{name} = {value} is not within 1 to 1048576"));
-            }
-        }
-        if self.after == 0 {
-            return Err("after is at least 1 token".to_owned());
-        }
-        Ok(())
-    }
-}
-
-impl GuideConfig {
-    /// Whether it looks at the prompts' embeddings.
-    #[must_use]
-    pub fn needs_embeddings(&self) -> bool {
-        matches!(self.from, ProfileFrom::Nearest | ProfileFrom::Clusters)
-            && self.by != Likeness::Routes
-    }
-
-    /// Whether it goes by what it stores of earlier conversations, by vectors of at most
-    /// [`MAX_DIMENSION`](super::MAX_DIMENSION) numbers.
-    #[must_use]
-    pub fn needs_store(&self) -> bool {
-        !matches!(self.from, ProfileFrom::Prompt | ProfileFrom::Own)
-    }
-
-    /// Whether it looks at what a conversation is going to use: a ceiling, no policy.
-    #[must_use]
-    pub fn needs_future(&self) -> bool {
-        self.from == ProfileFrom::Own
-    }
-}
+use super::error::SemanticError;
+use super::guide_config::{GuideConfig, Likeness, ProfileFrom};
+use super::kmeans::{Clusters, Conversations, KMeansConfig};
+use super::search::Search;
+use super::store::{ConversationStore, StoreConfig};
+use crate::predict::layers::Token;
+use crate::predict::predictor::Opening;
 
 /// A conversation that runs.
 #[derive(Debug, Clone, Default)]
@@ -249,7 +148,7 @@ impl Guide {
         let lane = &mut self.lanes[index];
         if layer == 0 {
             if lane.waits && lane.tokens == self.config.after {
-                self.tell_by_routes(index);
+                self.look_up_by_routes(index);
             }
             self.lanes[index].tokens += 1;
         }
@@ -260,7 +159,7 @@ impl Guide {
 
     /// The first tokens have run and their routes are known.
     #[cold]
-    fn tell_by_routes(&mut self, index: usize) {
+    fn look_up_by_routes(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
         lane.waits = false;
         let told = (&lane.uses[..], lane.tokens);
@@ -377,116 +276,4 @@ fn fit(store: &ConversationStore, clusters: usize, seed: u64) -> Result<Clusters
         profiles: &profiles,
     };
     Clusters::fit(&conversations, &KMeansConfig::new(clusters, seed))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::predict::Layers;
-
-    fn layers() -> Layers {
-        Layers::new(&[4], &[1])
-    }
-
-    /// A conversation with this embedding that uses these experts.
-    fn converse(guide: &mut Guide, embedding: &[f32], experts: &[u32]) -> Vec<f32> {
-        guide.begin(0, &Opening { embedding, ..Opening::default() });
-        let profile = guide.profile(0).to_vec();
-        for expert in experts {
-            guide.observe(&Token::new((0, 0, 0), &layers(), &[*expert], &[]));
-        }
-        guide.end(0);
-        profile
-    }
-
-    fn near(found: &[f32], expected: [f32; 4]) {
-        let close = found.iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-4);
-        assert!(close, "{found:?} is not {expected:?}");
-    }
-
-    #[test]
-    fn the_nearest_by_hand() {
-        let mut guide = Guide::new(4, &GuideConfig { k: 1, ..GuideConfig::default() });
-        near(&converse(&mut guide, &[1.0, 0.0], &[0, 0, 0, 1]), [0.0; 4]);
-        near(&converse(&mut guide, &[0.0, 2.0], &[2, 3]), [0.75, 0.25, 0.0, 0.0].map(|_| 0.0));
-        near(&converse(&mut guide, &[3.0, 0.1], &[0]), [0.75, 0.25, 0.0, 0.0]);
-        near(&converse(&mut guide, &[0.1, 1.0], &[1]), [0.0, 0.0, 0.5, 0.5]);
-        assert_eq!((guide.stored(), guide.profile(0).len(), guide.refused()), (4, 0, None));
-        guide.set_learning(false);
-        converse(&mut guide, &[1.0, 1.0], &[1]);
-        assert_eq!(guide.stored(), 4);
-    }
-
-    #[test]
-    fn controls_and_ceiling_by_hand() {
-        let of =
-            |from| Guide::new(4, &GuideConfig { from, k: 9, after: 2, ..GuideConfig::default() });
-        let mut mean = of(ProfileFrom::Mean);
-        let mut random = of(ProfileFrom::Shuffled);
-        for guide in [&mut mean, &mut random] {
-            converse(guide, &[1.0, 0.0], &[0]);
-            converse(guide, &[0.0, 1.0], &[2, 3]);
-            // Nine drawn of two are both.
-            near(&converse(guide, &[0.0, 1.0], &[0]), [0.5, 0.0, 0.25, 0.25]);
-        }
-        let mut own = of(ProfileFrom::Own);
-        own.begin(0, &Opening { own_uses: &[3, 1, 0, 0], own_tokens: 4, ..Opening::default() });
-        near(own.profile(0), [0.75, 0.25, 0.0, 0.0]);
-        let mut prompt = of(ProfileFrom::Prompt);
-        let opening =
-            Opening { prompt_uses: &[0, 1, 0, 1], prompt_tokens: 2, ..Opening::default() };
-        prompt.begin(0, &opening);
-        near(prompt.profile(0), [0.0, 0.5, 0.0, 0.5]);
-        // Without the prompt's routes, the first two tokens tell.
-        prompt.begin(0, &Opening::default());
-        assert!(prompt.take_changed());
-        for (expert, expected) in [(1, [0.0; 4]), (1, [0.0; 4]), (2, [0.0, 1.0, 0.0, 0.0])] {
-            prompt.observe(&Token::new((0, 0, 0), &layers(), &[expert], &[]));
-            near(prompt.profile(0), expected);
-        }
-        assert!(prompt.take_changed() && !prompt.take_changed());
-        let mut both = [9.0; 4];
-        prompt.begin(1, &opening);
-        prompt.mean_profile(&mut both);
-        near(&both, [0.0, 0.75, 0.0, 0.25]);
-    }
-
-    #[test]
-    fn clusters_have_a_profile_each_and_routes_can_stand_for_embeddings() {
-        let config =
-            GuideConfig { from: ProfileFrom::Clusters, clusters: 2, ..GuideConfig::default() };
-        let mut guide = Guide::new(4, &config);
-        for embedding in [[1.0, 0.0], [0.0, 1.0], [1.0, 0.1], [0.1, 1.0]] {
-            converse(&mut guide, &embedding, if embedding[0] > 0.5 { &[0] } else { &[3] });
-        }
-        near(&converse(&mut guide, &[1.0, 0.2], &[0]), [1.0, 0.0, 0.0, 0.0]);
-        near(&converse(&mut guide, &[0.2, 1.0], &[3]), [0.0, 0.0, 0.0, 1.0]);
-        let config = GuideConfig { by: Likeness::Routes, k: 1, after: 1, ..GuideConfig::default() };
-        let mut guide = Guide::new(4, &config);
-        for experts in [[0, 1, 1], [2, 3, 3]] {
-            converse(&mut guide, &[], &experts);
-        }
-        guide.begin(0, &Opening::default());
-        for expert in [2, 0] {
-            guide.observe(&Token::new((0, 0, 0), &layers(), &[expert], &[]));
-        }
-        near(guide.profile(0), [0.0, 0.0, 1.0 / 3.0, 2.0 / 3.0]);
-        assert_eq!(guide.refused(), None);
-    }
-
-    #[test]
-    fn what_cannot_be_used_is_told() {
-        let mut guide = Guide::new(4, &GuideConfig::default());
-        converse(&mut guide, &[1.0, 0.0], &[0]);
-        converse(&mut guide, &[f32::NAN, 0.0], &[0]);
-        assert!(guide.refused().is_some_and(|refused| refused.to_string().contains("NaN")));
-        for wrong in [
-            GuideConfig { k: 0, ..GuideConfig::default() },
-            GuideConfig { store: 0, ..GuideConfig::default() },
-            GuideConfig { clusters: usize::MAX, ..GuideConfig::default() },
-            GuideConfig { after: 0, ..GuideConfig::default() },
-        ] {
-            assert!(wrong.check().is_err(), "{wrong:?}");
-        }
-    }
 }

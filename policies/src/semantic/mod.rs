@@ -9,6 +9,7 @@
 mod codes;
 mod error;
 mod guide;
+mod guide_config;
 mod kmeans;
 mod profiles;
 mod search;
@@ -19,7 +20,8 @@ mod vectors;
 
 pub use codes::MAX_DIMENSION;
 pub use error::SemanticError;
-pub use guide::{Guide, GuideConfig, Likeness, ProfileFrom};
+pub use guide::Guide;
+pub use guide_config::{GUIDE_PARAMETERS, GuideConfig, Likeness, ProfileFrom};
 pub use kmeans::{Clusters, Conversations, KMeansConfig};
 pub use search::{Neighbour, Search};
 pub use store::{ConversationStore, Inserted, StoreConfig};

@@ -1,4 +1,5 @@
 //! The store and the clusters against naive ones, and cases worked by hand.
 
 mod clusters;
+mod guide;
 mod store;

@@ -13,9 +13,9 @@ mod naive_values;
 
 use harness::{Naive, check_all, check_future};
 use hotset_policies::{
-    AnyPolicy, Arc, Car, Clock, Counts, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay,
-    LfuDecayConfig, Lirs, LirsConfig, Lru, LruK, LruKConfig, Mru, PolicySpec, Random, RandomConfig,
-    S3Fifo, S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, WTinyLfu,
+    AnyPolicy, Arc, Car, Clock, Fifo, History, LeCar, LeCarConfig, Lfu, LfuDecay, LfuDecayConfig,
+    Lirs, LirsConfig, Lru, LruK, LruKConfig, Mru, PolicySpec, Random, RandomConfig, S3Fifo,
+    S3FifoConfig, Sieve, Slru, Slru50, SlruConfig, TwoQ, TwoQConfig, UseCounter, WTinyLfu,
     WTinyLfuConfig,
 };
 use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
@@ -156,7 +156,7 @@ fn lfu_decay() {
 #[test]
 fn w_tinylfu_with_exact_counts() {
     for (window, sample) in [(0.01, 10.0), (0.3, 1.5)] {
-        let counts = Counts::Exact;
+        let counts = UseCounter::Exact;
         let config = WTinyLfuConfig { window, sample, counts, ..WTinyLfuConfig::default() };
         check_all(
             |pool| WTinyLfu::configured(pool, &config),

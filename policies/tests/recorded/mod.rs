@@ -129,7 +129,7 @@ impl Policy for RoomForTheEvent {
 /// others within 0.08% (at most 462 of 619,903 misses).
 #[test]
 fn w_tinylfu() {
-    let config = WTinyLfuConfig { counts: Counts::Exact, ..WTinyLfuConfig::default() };
+    let config = WTinyLfuConfig { counts: UseCounter::Exact, ..WTinyLfuConfig::default() };
     online("w_tinylfu_exact_counts", Part::All, 20, |pool| RoomForTheEvent {
         policy: WTinyLfu::configured(pool, &config),
         slots: pool.capacity,

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 
+use hotset::policies::nearest;
 use hotset::sim::{Arrival, Composition, Steps};
 use hotset::traces::{ExportFormat, Slice, export_formats, export_watched};
 use serde_json::json;
 
 use crate::cli::{ArrivalName, ComposeArgs, ExportArgs, SliceArgs};
 use crate::commands;
-use crate::fault::{Ending, Fault, nearest};
+use crate::fault::{Ending, Fault};
 use crate::output::Stoppable;
 
 /// Writes a trace in another format.

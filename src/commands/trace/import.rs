@@ -1,12 +1,13 @@
 //! `hotset trace import`.
 
+use hotset::policies::nearest;
 use hotset::traces::{
     Detected, Format, ImportOptions, Imported, formats, histogram_formats, import_files,
     input_bytes, recognise, temporary_folder,
 };
 
 use crate::cli::{ImportArgs, LayerList};
-use crate::fault::{Ending, Fault, nearest};
+use crate::fault::{Ending, Fault};
 use crate::output::Stoppable;
 use crate::progress::Bytes;
 

@@ -23,6 +23,7 @@ use self::store::Store;
 use super::{
     Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, Token, best,
 };
+use crate::structures::memory::{array, sum};
 use crate::{Config, Parameter};
 
 /// What people are told of it.
@@ -84,6 +85,14 @@ impl ActivationMap {
         let store = Store::new(layers, config.store.max(1));
         let (layers, lanes, scores) = (layers.clone(), Vec::new(), Vec::new());
         Self { layers, store, lanes, learning: true, scores }
+    }
+
+    /// A full store, and the products of one sequence.
+    pub(super) fn memory(layers: &Layers, _: Horizon, config: &ActivationMapConfig) -> u64 {
+        let (experts, rows) = (layers.total_experts() as u64, layers.len() as u64);
+        // Counts by expert and by map, lengths and products by layer, and accesses.
+        let of_map = sum([array::<[f32; 2]>(experts), array::<[f64; 2]>(rows), array::<u64>(1u64)]);
+        of_map.saturating_mul(config.store.max(1) as u64)
     }
 
     /// A sequence that nobody announced begins with its first token.

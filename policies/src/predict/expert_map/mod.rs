@@ -24,6 +24,7 @@ use self::lane::Lane;
 use self::store::Store;
 use super::activation_map::check_store;
 use super::{Guess, Horizon, Layers, Opening, Predictor, PredictorInfo, PredictorNeed, Token};
+use crate::structures::memory::{array, sum};
 use crate::{Config, Parameter};
 
 /// What people are told of it.
@@ -112,6 +113,19 @@ impl ExpertMap {
         }
     }
 
+    /// A full store of tokens' maps, without their embeddings.
+    pub(super) fn memory(layers: &Layers, _: Horizon, config: &ExpertMapConfig) -> u64 {
+        let (experts, rows) = (layers.total_experts() as u64, layers.len() as u64);
+        let of_map = sum([
+            array::<[(u32, f32); 2]>(match config.map {
+                MapOf::Iteration => layers.row_len() as u64,
+                MapOf::Sequence => experts,
+            }),
+            array::<(f64, u32)>(rows),
+        ]);
+        sum([of_map.saturating_mul(config.store.max(1) as u64), array::<f32>(experts)])
+    }
+
     /// A sequence that nobody announced begins with its first token.
     #[inline]
     fn announce(&mut self, lane: u32) {
@@ -125,7 +139,7 @@ impl ExpertMap {
         let own = &self.lanes[lane];
         let slot = self.store.room(&own.dots, own.square, &own.likeness);
         self.store.put(&self.layers, slot, &own.probabilities, &own.embedding);
-        self.tell(slot);
+        self.update_lanes(slot);
     }
 
     /// Stores the mean of a lane's tokens.
@@ -145,10 +159,11 @@ impl ExpertMap {
         }
         let slot = self.store.room(&self.dots, square, &own.likeness);
         self.store.put(&self.layers, slot, &self.mean, &own.embedding);
-        self.tell(slot);
+        self.update_lanes(slot);
     }
 
-    fn tell(&mut self, slot: usize) {
+    /// A map was put into `slot`: the running sequences compare themselves with it.
+    fn update_lanes(&mut self, slot: usize) {
         for lane in self.lanes.iter_mut().filter(|lane| lane.running) {
             lane.replaced(&self.store, slot);
         }

@@ -4,6 +4,7 @@
 //! output, and a square root and a division for each output and input that is 1.
 
 use crate::predict::vectors::add;
+use crate::structures::memory::{array, sum};
 
 /// One layer's model at one distance.
 #[derive(Debug, Clone)]
@@ -28,6 +29,11 @@ impl Logistic {
         weights[(inputs - 1) * outputs..].fill(libm::log(odds));
         let (squares, gradients) = (vec![0.0; inputs * outputs], Vec::with_capacity(outputs));
         Self { outputs, weights, squares, rate, begun: false, gradients }
+    }
+
+    /// Bytes of models of these many inputs and, together, outputs.
+    pub(super) fn memory(inputs: u64, outputs: u64) -> u64 {
+        sum([array::<[f64; 2]>(inputs.saturating_mul(outputs)), array::<f64>(outputs)])
     }
 
     /// A token with these inputs used these outputs.

@@ -13,6 +13,7 @@ use self::logistic::Logistic;
 use self::ridge::{Ridge, Solver};
 use super::{Guess, Horizon, Layers, Order, Predictor, PredictorInfo, PredictorNeed, Token, best};
 use crate::registry::share;
+use crate::structures::memory::sum;
 use crate::{Config, Parameter};
 
 /// What people are told of it.
@@ -132,6 +133,26 @@ impl Linear {
         };
         let (inputs, scores) = (Vec::new(), Vec::new());
         Self { order, horizon, models, learning: true, inputs, scores }
+    }
+
+    pub(in crate::predict) fn memory(
+        layers: &Layers,
+        horizon: Horizon,
+        config: &LinearConfig,
+    ) -> u64 {
+        let models = (0..layers.len()).map(|layer| {
+            let inputs = width(layers, layer, config.order) as u64;
+            let targets = layer.saturating_add(horizon.nearest)
+                ..=layer.saturating_add(horizon.farthest).min(layers.len().saturating_sub(1));
+            let outputs: u64 = targets.map(|target| layers.experts(target) as u64).sum();
+            match config.kind {
+                // Without a target behind it a layer has no model.
+                _ if outputs == 0 => 0,
+                LinearKind::Ridge => Ridge::memory(inputs, outputs),
+                LinearKind::Logistic => Logistic::memory(inputs, outputs),
+            }
+        });
+        sum(models)
     }
 }
 

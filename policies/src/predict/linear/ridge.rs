@@ -4,6 +4,7 @@
 //! A fit takes inputs^2 (inputs / 6 + outputs) multiplications, about; a token adds top-k^2 counts.
 
 use crate::predict::vectors::add;
+use crate::structures::memory::{array, sum};
 
 /// New tokens, at least, and share of the last fit's tokens beyond which a model is fitted again.
 const NEW_TOKENS: u64 = 64;
@@ -43,6 +44,16 @@ impl Ridge {
             fitted: 0,
         });
         Self { inputs, together: vec![0; inputs * inputs], models: models.collect() }
+    }
+
+    /// Bytes of such models once they are fitted.
+    pub(super) fn memory(inputs: u64, outputs: u64) -> u64 {
+        let followed = inputs.saturating_mul(outputs);
+        sum([
+            array::<u32>(inputs.saturating_mul(inputs)),
+            array::<u32>(followed),
+            array::<f64>(followed),
+        ])
     }
 
     /// A token with these inputs used these outputs at a distance.
