@@ -5,7 +5,16 @@
 //! person types, so that no message is written twice.
 
 /// Each field that a library's message names, and its flag.
-const FLAGS: &[(&str, &str)] = &[];
+const FLAGS: &[(&str, &str)] = &[
+    ("Compare::expert_bytes", "--expert-size"),
+    ("Compare::links", "--link"),
+    ("Compare::scopes", "--scope"),
+    ("Compare::timelines", "--no-timeline"),
+    ("Protocol::expert_bytes", "--expert-size"),
+    ("TimeModel::compute", "--compute-ms"),
+    ("TimeModel::copies", "--copies"),
+    ("Training::share", "--train"),
+];
 
 /// A library's text with flags where it names fields.
 pub fn with_flags(text: &str) -> String {

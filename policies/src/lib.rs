@@ -29,6 +29,7 @@ mod lirs;
 pub mod list;
 mod lru;
 mod lru_k;
+pub mod miss;
 mod moe_infinity;
 mod mrs;
 mod mru;

@@ -3,8 +3,8 @@
 use hotset_cost_models::find_machine;
 use hotset_policies::PolicySpec;
 use hotset_sim::{
-    Capacity, Compare, Compute, PhaseChoice, Prefetch, Recording, Scope, Semantics, Serving,
-    SimError, TimeModel, Window, compare, replay_in_full,
+    Capacity, Compare, Compute, PhaseFilter, Prefetch, Recording, Scope, Semantics, Serving,
+    SimError, TimeModel, Training, Window, compare, replay_in_full,
 };
 use hotset_traces::{Phase, Trace};
 
@@ -14,7 +14,7 @@ fn request(prefetch: Prefetch) -> Compare {
         policies: vec![("lru".into(), PolicySpec::Lru(Default::default()))],
         scopes: vec![Scope::Global],
         capacities: vec![("25%".into(), Capacity::Percent(25.0))],
-        phase: PhaseChoice::Decode,
+        phase: PhaseFilter::Decode,
         semantics: Semantics::Event,
         warmup: None,
         chunk: 512,
@@ -25,9 +25,8 @@ fn request(prefetch: Prefetch) -> Compare {
             ..TimeModel::default()
         },
         timelines: true,
-        shuffle: None,
-        train: None,
-        histogram: None,
+        machine: None,
+        training: Training::default(),
         seed: 0,
         links: machine.links,
     }

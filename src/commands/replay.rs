@@ -9,6 +9,7 @@ use hotset::sim::{Recording, replay_in_full};
 use super::request::{request, with_threads};
 use crate::cli::InFullArgs;
 use crate::fault::{Fault, Verdict};
+use crate::flags::with_flags;
 use crate::progress::Bar;
 use crate::{commands, output};
 
@@ -23,7 +24,8 @@ pub fn run(args: &InFullArgs) -> Result<Verdict, Fault> {
         .map(|_| Recording { skip_steps: args.skip_steps, most_spans: args.most_events });
     let work = || replay_in_full(&trace, &request, recording, &Bar::new());
     let (mut report, recorder) = with_threads(of.threads, work)??;
-    report.settings.machine.clone_from(&of.time.machine);
+    let told = &mut report.warnings;
+    told.iter_mut().for_each(|warning| *warning = with_flags(warning));
     if let Some(path) = &args.trace_events {
         let Some(recorder) = recorder else {
             return Err(Fault::Usage("--trace-events needs a link".to_owned()));

@@ -5,6 +5,7 @@ use hotset::sim::{SimError, Sweep, sweep};
 use super::request::{request, with_threads};
 use crate::cli::SweepArgs;
 use crate::fault::{Fault, Verdict};
+use crate::flags::with_flags;
 use crate::progress::Bar;
 use crate::{commands, output};
 
@@ -22,7 +23,8 @@ pub fn run(args: &SweepArgs) -> Result<Verdict, Fault> {
         eprintln!("the same command goes on with what {} has", journal.display());
     }
     let mut report = report?;
-    report.report.settings.machine.clone_from(&args.replay.time.machine);
+    let told = &mut report.report.warnings;
+    told.iter_mut().for_each(|warning| *warning = with_flags(warning));
     output::give(&hotset::reports::sweep(&report)?, &args.output)?;
     Ok(Verdict::Passed)
 }

@@ -14,7 +14,7 @@ use super::spent::{StepTime, Times};
 
 /// What a layer of a step asks of the machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct LayerDemand<'a> {
     /// The layer.
     pub layer: usize,
     /// Distinct experts that it needs.
@@ -23,14 +23,14 @@ pub struct Asked<'a> {
     pub copies: u32,
     /// Of those, served by the host's cores where they lie.
     pub host: u32,
-    /// Of those, brought by a prefetch and asked for the first time.
+    /// Of those, brought by a prefetch and demand for the first time.
     pub prefetched: u32,
     /// Where each goes; looked at only for experts that were prefetched.
     pub placements: &'a [Placement],
 }
 
-impl<'a> Asked<'a> {
-    /// What a demand's plan asks for.
+impl<'a> LayerDemand<'a> {
+    /// What a cache's plan says.
     #[must_use]
     #[inline(always)]
     pub fn of(layer: usize, plan: &Plan<'a>) -> Self {
@@ -42,6 +42,13 @@ impl<'a> Asked<'a> {
             prefetched: plan.prefetch_hits,
             placements: plan.placements,
         }
+    }
+
+    /// A demand that no cache planned: `copies` of its experts are copied, `host` served by the
+    /// host's cores.
+    #[must_use]
+    pub fn unplanned(layer: usize, distinct: u32, copies: u32, host: u32) -> Self {
+        Self { layer, distinct, copies, host, prefetched: 0, placements: &[] }
     }
 }
 
@@ -198,36 +205,36 @@ impl Timeline {
 
     /// The layer's routing becomes known and its missing experts are queued for copying.
     #[inline(always)]
-    pub fn demand(&mut self, asked: Asked<'_>) {
-        let layer = asked.layer;
+    pub fn demand(&mut self, demand: LayerDemand<'_>) {
+        let layer = demand.layer;
         if !std::mem::take(&mut self.routed) {
             self.route(layer);
         }
-        self.step_copies += asked.copies;
+        self.step_copies += demand.copies;
         self.running = Running {
             layer,
-            distinct: asked.distinct,
-            host: asked.host,
-            waiting: asked.copies,
+            distinct: demand.distinct,
+            host: demand.host,
+            waiting: demand.copies,
             alone: 0,
         };
-        if asked.prefetched > 0 || self.copies.is_shared() {
-            self.need_prefetched(&asked);
+        if demand.prefetched > 0 || self.copies.is_shared() {
+            self.need_prefetched(&demand);
         }
-        if asked.copies > 0 {
+        if demand.copies > 0 {
             if self.recorder.is_some() {
-                self.demand_recorded(&asked);
+                self.demand_recorded(&demand);
             } else {
                 let size = self.costs.size(layer);
-                self.running.alone = self.copies.demand(size, asked.copies);
+                self.running.alone = self.copies.demand(size, demand.copies);
             }
         }
     }
 
-    fn need_prefetched(&mut self, asked: &Asked<'_>) {
-        let base = self.bases[asked.layer];
+    fn need_prefetched(&mut self, demand: &LayerDemand<'_>) {
+        let base = self.bases[demand.layer];
         let mut late = 0;
-        for placement in asked.placements {
+        for placement in demand.placements {
             match placement.action {
                 Action::PrefetchHit => {
                     let key = base + placement.expert;
@@ -242,20 +249,20 @@ impl Timeline {
             }
         }
         self.running.waiting += late;
-        self.times.cell(self.row + asked.layer).late += u64::from(late);
+        self.times.cell(self.row + demand.layer).late += u64::from(late);
     }
 
     #[cold]
-    fn demand_recorded(&mut self, asked: &Asked<'_>) {
+    fn demand_recorded(&mut self, demand: &LayerDemand<'_>) {
         let copied =
             |placement: &&Placement| matches!(placement.action, Action::Fetch | Action::Unplaced);
-        let mut experts = asked.placements.iter().filter(copied).map(|p| p.expert);
-        for _ in 0..asked.copies {
+        let mut experts = demand.placements.iter().filter(copied).map(|p| p.expert);
+        for _ in 0..demand.copies {
             let begin = self.copies.last_arrival().max(self.now);
-            let size = self.costs.size(asked.layer);
+            let size = self.costs.size(demand.layer);
             self.running.alone = self.copies.demand(size, 1);
             let end = self.copies.last_arrival();
-            self.record(Lane::Copy, "demand", asked.layer, experts.next(), (begin, end));
+            self.record(Lane::Copy, "demand", demand.layer, experts.next(), (begin, end));
         }
     }
 
@@ -393,7 +400,7 @@ impl Timeline {
         }
     }
 
-    /// What the run took, its last copies included, and the recording if one was asked for.
+    /// What the run took, its last copies included, and the recording if one was demand for.
     #[must_use]
     pub fn finish(mut self) -> (Times, Option<Recorder>) {
         self.drain();

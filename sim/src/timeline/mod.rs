@@ -16,7 +16,7 @@ mod record;
 mod shared_link;
 mod spent;
 
-pub use engine::{Asked, Timeline};
+pub use engine::{LayerDemand, Timeline};
 pub use model::{Compute, CopyOrder, TimeModel, Wait};
 pub use record::{Lane, Recorder, Span};
 pub use spent::{Spent, StepTime, Times, percentile};
