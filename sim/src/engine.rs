@@ -1,4 +1,5 @@
-//! The engine that copies nothing: it drives the real cache, counts its plans and tells timelines.
+//! The engine that copies nothing: it drives the real cache, counts its plans, and its timelines
+//! follow them.
 
 use hotset_policies::miss::MissDispatcher;
 use hotset_policies::{CacheError, ExpertCache, Policy, Slots};

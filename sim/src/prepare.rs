@@ -4,8 +4,7 @@
 //! [`Parts`] own what is trained on and what is replayed; [`Preparation`] borrows them, and gives
 //! the [`Setting`] of each policy at each size.
 
-use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use hotset_policies::miss::MissHandler;
 use hotset_policies::predict::AnyPredictor;
@@ -14,107 +13,12 @@ use hotset_policies::{Need, PolicySpec, Slots};
 use hotset_traces::{Phase, Shape, Trace};
 
 use crate::columns::check_columns;
+use crate::parts::{Part, Parts};
 use crate::request::Compare;
 use crate::{
     AdaptiveSplit, Capacity, CurveSetting, Futures, GuidedPolicy, Prefetch, Scope, Semantics,
-    Setting, Shuffle, SimError, Steps, Timeline, TrainingSplit, trained, trained_guide, uses,
+    Setting, SimError, Steps, Timeline, trained, trained_guide, uses,
 };
-
-/// A part of a trace, and its steps once they are asked for.
-#[derive(Debug)]
-struct Part<'t> {
-    trace: Cow<'t, Trace>,
-    steps: OnceLock<Steps>,
-}
-
-impl<'t> Part<'t> {
-    fn new(trace: Cow<'t, Trace>) -> Self {
-        Self { trace, steps: OnceLock::new() }
-    }
-
-    fn steps(&self, request: &Compare) -> Result<&Steps, SimError> {
-        if let Some(steps) = self.steps.get() {
-            return Ok(steps);
-        }
-        let steps = request.serving.steps(&self.trace, request.chunk)?;
-        Ok(self.steps.get_or_init(|| steps))
-    }
-}
-
-/// What of a trace is replayed and what is trained on.
-#[derive(Debug)]
-pub struct Parts<'t> {
-    replayed: Part<'t>,
-    training: Option<Part<'t>>,
-    split: Option<TrainingSplit>,
-    shuffled: Option<Trace>,
-}
-
-impl<'t> Parts<'t> {
-    /// Shuffles and cuts a trace as the request says.
-    ///
-    /// # Errors
-    /// A trace that cannot be shuffled or cut so; a phase that what is replayed does not have.
-    pub fn of(trace: &'t Trace, request: &Compare) -> Result<Self, SimError> {
-        let shuffled = match request.training.shuffle {
-            None => None,
-            Some(Shuffle::Tokens) => {
-                let shuffled = trace.shuffle_tokens(request.seed);
-                Some(shuffled.map_err(|error| SimError::Shuffle(error.to_string()))?)
-            }
-        };
-        let whole = shuffled.as_ref().unwrap_or(trace);
-        let Some(percent) = request.training_share() else {
-            let replayed = shuffled.map_or(Cow::Borrowed(trace), Cow::Owned);
-            request.phase.present(&replayed)?;
-            return Ok(Self::untrained(replayed));
-        };
-        let cut = TrainingSplit::of(whole, percent)?;
-        request.phase.present(&cut.tested)?;
-        Ok(Self {
-            replayed: Part::new(Cow::Owned(cut.tested)),
-            training: Some(Part::new(Cow::Owned(cut.training))),
-            split: Some(cut.split),
-            shuffled,
-        })
-    }
-
-    /// A whole trace, nothing trained.
-    #[must_use]
-    pub fn untrained(trace: Cow<'t, Trace>) -> Self {
-        Self { replayed: Part::new(trace), training: None, split: None, shuffled: None }
-    }
-
-    /// A trace to replay and another to train on, cut by whoever asks.
-    #[must_use]
-    pub fn trained(training: &'t Trace, replayed: &'t Trace) -> Self {
-        Self {
-            training: Some(Part::new(Cow::Borrowed(training))),
-            ..Self::untrained(Cow::Borrowed(replayed))
-        }
-    }
-
-    /// What is replayed.
-    #[must_use]
-    pub fn trace(&self) -> &Trace {
-        &self.replayed.trace
-    }
-
-    /// How the trace was cut, if it was.
-    #[must_use]
-    pub fn split(&self) -> Option<&TrainingSplit> {
-        self.split.as_ref()
-    }
-
-    /// The trace, shuffled if that was asked for, before it was cut.
-    pub(crate) fn whole<'s>(&'s self, trace: &'s Trace) -> &'s Trace {
-        match (&self.shuffled, &self.split) {
-            (Some(shuffled), _) => shuffled,
-            (None, Some(_)) => trace,
-            (None, None) => self.trace(),
-        }
-    }
-}
 
 /// One cache size.
 #[derive(Debug, Clone, PartialEq)]
@@ -160,9 +64,9 @@ impl<'p> Preparation<'p> {
         let trace = parts.trace();
         request.policies.iter().try_for_each(|(_, policy)| check_columns(trace, policy))?;
         let shape = request.shape(trace);
-        let training = parts.training.as_ref();
+        let training = parts.training();
         let sizes = sizes(trace, &shape, request, adaptive(training, request)?.as_ref())?;
-        let steps = parts.replayed.steps(request)?;
+        let steps = parts.replayed().steps(request)?;
         let futures = Futures::new(trace, steps, request.semantics, request.phase)
             .with_prefill(request.serving.prefill);
         let timed = request.timelines && request.semantics == Semantics::Event && is_sized(&shape);

@@ -1,6 +1,6 @@
 //! How whoever asks for many replays follows them.
 
-/// Is told how the replays go; called from several threads.
+/// Follows how replays go; called from several threads.
 pub trait ReplayProgress: Sync {
     /// There are `replays` to do.
     fn begin(&self, replays: u64);

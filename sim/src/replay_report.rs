@@ -6,7 +6,8 @@ use hotset_traces::{Phase, Shape, Trace};
 use serde::Serialize;
 
 use crate::compare::{self, Curves};
-use crate::prepare::{Parts, Preparation, is_sized};
+use crate::parts::Parts;
+use crate::prepare::{Preparation, is_sized};
 use crate::report::{Report, Row, Settings, TraceSummary};
 use crate::timeline::{Recorder, percentile};
 use crate::{

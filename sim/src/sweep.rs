@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::compare::{self, Curves, Keeper, ReplayResult};
 use crate::journal::{FORMAT, Journal, Work};
 use crate::knee::knees;
-use crate::prepare::{Parts, Preparation};
+use crate::parts::Parts;
+use crate::prepare::Preparation;
 use crate::{Compare, Knee, LruCurve, ReplayProgress, Report, Scope, SimError, Window};
 
 /// What to sweep.
@@ -96,7 +97,7 @@ pub fn sweep(
 }
 
 /// The request with each size once, and without sizes that are less than a slot in some scope;
-/// the latter are told.
+/// the latter come back as warnings.
 fn distinct_sizes(trace: &Trace, request: &Compare) -> Result<(Compare, Vec<String>), SimError> {
     let shape = request.shape(trace);
     let (mut known, mut kept, mut left_out) = (Vec::new(), Vec::new(), Vec::new());

@@ -19,7 +19,7 @@ pub(super) enum Job {
     },
 }
 
-/// A policy at a size in the results: by which replays its rows are told.
+/// A policy at a size in the results: the replays that its rows are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell {
     /// Place of the policy.

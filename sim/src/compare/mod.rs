@@ -11,7 +11,8 @@ mod warnings;
 use hotset_traces::Trace;
 
 use self::jobs::Jobs;
-use crate::prepare::{Parts, Preparation};
+use crate::parts::Parts;
+use crate::prepare::Preparation;
 use crate::report::{Report, SCHEMA, Settings, TraceSummary};
 use crate::request::Compare;
 use crate::{Compute, ReplayProgress, SimError};

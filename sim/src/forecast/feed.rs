@@ -182,7 +182,7 @@ impl<'a> Feed<'a> {
         Token::new((lane, row, layer as u32), &self.layers, &self.routes[places], weights)
     }
 
-    /// The experts that a token of the step will use in a layer: for those who may know the future.
+    /// The experts that a token of the step will use in a layer: for sources that know the future.
     #[inline(always)]
     pub fn truth(&self, index: usize, layer: usize) -> &[u32] {
         let start = index * self.layers.row_len();

@@ -1,4 +1,4 @@
-//! An oracle that errs as often as it is told to: what would a predictor have to reach?
+//! An oracle with a chosen precision and recall: what would a predictor have to reach?
 
 use hotset_policies::Parameter;
 use hotset_policies::predict::{Guess, PredictorInfo, PredictorNeed};
