@@ -135,3 +135,47 @@ impl<const BY_LAYER: bool> Meter<BY_LAYER> {
         self.counts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Window;
+
+    #[test]
+    fn a_step_is_steady_once_the_cache_was_full_before_it_or_the_warm_up_is_over() {
+        let steady = |warmup, full: [bool; 3]| {
+            let mut clock = RunClock::new(warmup);
+            full.map(|full| {
+                clock.begin_step(Phase::Decode, 2, || full);
+                clock.is_steady()
+            })
+        };
+        // Once full it stays steady, whatever a change of slots does to it.
+        assert_eq!(steady(None, [false, true, false]), [false, true, true]);
+        // Two tokens a step: three are over before the third step.
+        assert_eq!(steady(Some(3), [true, true, true]), [false, false, true]);
+        assert_eq!(steady(Some(0), [false; 3]), [true; 3]);
+    }
+
+    #[test]
+    fn events_are_counted_where_their_step_belongs() {
+        let mut meter: Meter<true> = Meter::new(2, Some(1));
+        let served =
+            Served { distinct: 3, hits: 1, copies: 2, unplaced: 2, host: 0, overflow: true };
+        meter.begin_step(Phase::Prefill, 4, || false);
+        meter.serve(1, served);
+        meter.begin_step(Phase::Decode, 1, || false);
+        meter.serve(0, Served { distinct: 2, host: 2, ..Served::default() });
+        let counts = meter.finish();
+        let cold = counts.bucket(Phase::Prefill, Window::Cold);
+        assert_eq!((cold.tokens, cold.accesses, cold.hits), (4, 3, 1));
+        assert_eq!((&cold.demand_fetches[..], cold.unplaced), (&[0, 2][..], 2));
+        assert_eq!(cold.overflow_events, 1);
+        let steady = counts.bucket(Phase::Decode, Window::Steady);
+        assert_eq!((steady.tokens, steady.accesses, steady.host_served), (1, 2, 2));
+        assert_eq!(
+            (counts.layer(Phase::Prefill, 1), counts.layer(Phase::Decode, 0)),
+            ((3, 1), (2, 0))
+        );
+    }
+}
