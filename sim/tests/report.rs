@@ -126,7 +126,7 @@ fn what_has_no_timeline_is_told() {
     assert_eq!(told, SimError::OneSetting);
     let unsized_ = Compare { expert_bytes: Some(0), ..request(ahead()) };
     let told = replay_in_full(&trace(), &unsized_, None, &()).unwrap_err();
-    assert!(told.to_string().contains("--expert-size"));
+    assert!(told.to_string().contains("`Compare::expert_bytes`"));
     let sequential = Compare { semantics: Semantics::Sequential, ..request(Prefetch::None) };
     let report = compare(&trace(), &sequential, &()).unwrap();
     let link = &report.rows[0].links[0];

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use hotset_cost_models::{Link, LinkKind, MachineProfile};
-use hotset_policies::PolicySpec;
+use hotset_policies::{PolicySpec, Slots};
 use hotset_traces::{Phase, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -22,8 +22,8 @@ use self::points::{LiveToken, Point};
 use self::score::{median, percentile, r_squared};
 use crate::timeline::{Compute, StepTime, TimeModel, Timeline, Times};
 use crate::{
-    Capacity, Compare, Forecast, Parts, PhaseFilter, Prefetch, PrefetchSource, Preparation, Scope,
-    Semantics, Serving, SimError, Training, Window, replay_timed,
+    Compare, Forecast, Parts, PhaseFilter, Prefetch, PrefetchSource, Preparation, Scope, Semantics,
+    Serving, SimError, Size, Training, Window, replay_timed,
 };
 
 /// Live points and what was predicted for them.
@@ -159,21 +159,21 @@ fn check(point: &Point, machine: &MachineProfile, folder: &Path) -> Result<LiveR
     let replayed = |source| LiveError::Replay { point: point.name(), source };
 
     let request = request(point, compute, link);
-    let times = predict(&trace, &request).map_err(replayed)?;
+    let slots = Slots::Global(point.slots);
+    let times = predict(&trace, &request, slots).map_err(replayed)?;
     Ok(row(point, &times, &live))
 }
 
-/// The request that a point is a run of.
+/// The request that a point is a run of; the slots are the point's own, whatever a capacity may be.
 fn request(point: &Point, compute: Compute, link: &Link) -> Compare {
     let prefetch = match point.prefetch.as_str() {
         "none" => Prefetch::None,
         _ => Prefetch::By(Forecast::new(PrefetchSource::Recorded)),
     };
-    let capacity = Capacity::Slots(point.slots);
     Compare {
         policies: vec![("lru".to_owned(), PolicySpec::Lru(Default::default()))],
         scopes: vec![Scope::Global],
-        capacities: vec![(capacity.to_string(), capacity)],
+        capacities: Vec::new(),
         links: vec![link.clone()],
         machine: None,
         phase: PhaseFilter::All,
@@ -189,11 +189,12 @@ fn request(point: &Point, compute: Compute, link: &Link) -> Compare {
     }
 }
 
-/// The times of a request of one policy at one size over one link, with each step's kept.
-fn predict(trace: &Trace, request: &Compare) -> Result<Times, SimError> {
+/// The times of a request of one policy over one link with these slots, with each step's kept.
+fn predict(trace: &Trace, request: &Compare, slots: Slots) -> Result<Times, SimError> {
     let parts = Parts::untrained(Cow::Borrowed(trace));
+    let size = Size { scope: Scope::Global, slots, resizes: Vec::new() };
     let prepared = Preparation::of(&parts, request)?;
-    let setting = prepared.setting(&request.policies[0].1, &prepared.sizes()[0]);
+    let setting = prepared.setting(&request.policies[0].1, &size);
     let timelines = prepared.timelines().into_iter().map(Timeline::with_steps).collect();
     let (steps, futures) = (prepared.steps(), prepared.futures());
     let (_, mut timelines) = replay_timed(trace, steps, futures, &setting, timelines)?;
