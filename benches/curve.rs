@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use hotset::policies::{PolicySpec, Slots};
 use hotset::sim::{
-    CurveSetting, Futures, LruCurve, PREFILL_CHUNK, Scope, Semantics, Setting, Steps, replay,
+    CurveSetting, Futures, LruCurve, PREFILL_CHUNK, PhaseFilter, Scope, Semantics, Setting, Steps,
+    replay,
 };
 use hotset::traces::Trace;
 use support::{TOKENS, synthetic};
@@ -29,14 +30,14 @@ impl Run {
         };
         let lru: PolicySpec = "lru".parse().expect("there is LRU");
         let setting = Setting { semantics: self.semantics, ..Setting::new(lru, slots) };
-        let futures = Futures::new(&self.trace, &self.steps, self.semantics, None);
+        let futures = Futures::new(&self.trace, &self.steps, self.semantics, PhaseFilter::All);
         let counts = replay(&self.trace, &self.steps, &futures, &setting);
         counts.expect("LRU needs nothing").total().hits
     }
 
     fn curve(&self) -> LruCurve {
         let Self { scope, semantics, .. } = *self;
-        let setting = CurveSetting { scope, semantics, phase: None, warmup: None };
+        let setting = CurveSetting { scope, semantics, phase: PhaseFilter::All, warmup: None };
         LruCurve::of(&self.trace, &self.steps, &setting)
     }
 

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use hotset::cost_models::find_machine;
 use hotset::policies::{PolicySpec, Slots};
 use hotset::sim::{
-    Arrival, Composition, Compute, Futures, Semantics, Setting, Steps, TimeModel, Timeline, replay,
-    replay_timed,
+    Arrival, Composition, Compute, Futures, PhaseFilter, Semantics, Setting, Steps, TimeModel,
+    Timeline, replay, replay_timed,
 };
-use hotset::traces::{Phase, SynthConfig, synth};
+use hotset::traces::{SynthConfig, synth};
 
 fn best(mut run: impl FnMut()) -> Duration {
     let timed = |_| {
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let compute = Compute::of_machine(&machine, 8 << 20).unwrap_or_default();
     let model = TimeModel { compute, ..TimeModel::default() };
     let steps = Steps::of(&trace, 512);
-    let phase = Some(Phase::Decode);
+    let phase = PhaseFilter::Decode;
     let futures = Futures::new(&trace, &steps, Semantics::Event, phase);
     let plain =
         Setting { phase, ..Setting::new(PolicySpec::Lru(Default::default()), Slots::Global(256)) };
@@ -85,7 +85,7 @@ fn million() -> Result<(), Box<dyn std::error::Error>> {
     let compute = Compute::of_machine(&machine, 8 << 20).unwrap_or_default();
     let model = TimeModel { compute, ..TimeModel::default() };
     let sized = trace.shape().with_expert_bytes(1_769_472);
-    let futures = Futures::new(&trace, &steps, Semantics::Event, None);
+    let futures = Futures::new(&trace, &steps, Semantics::Event, PhaseFilter::All);
     let setting = Setting::new(PolicySpec::Lru(Default::default()), Slots::Global(96));
     let start = Instant::now();
     let timelines = vec![Timeline::new(&sized, &machine.links[0], &model)];

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hotset::sim::{PREFILL_CHUNK, PhaseChoice, Scope, Semantics, Shuffle};
+use hotset::sim::{PREFILL_CHUNK, PhaseFilter, Scope, Semantics, Shuffle};
 
 use crate::output::OutputArgs;
 use crate::parse;
@@ -356,7 +356,7 @@ pub enum PhaseName {
     All,
 }
 
-impl From<PhaseName> for PhaseChoice {
+impl From<PhaseName> for PhaseFilter {
     fn from(name: PhaseName) -> Self {
         match name {
             PhaseName::Decode => Self::Decode,

@@ -1,7 +1,7 @@
 //! From a field of the libraries to the flag that sets it.
 //!
 //! A library knows nothing of the command line: its messages name the field, as in
-//! `` `Compare::train` ``, which is what its callers set. Here each such name becomes the flag that a
+//! `` `Training::share` ``, which is what its callers set. Here each such name becomes the flag that a
 //! person types, so that no message is written twice.
 
 /// Each field that a library's message names, and its flag.
@@ -42,6 +42,14 @@ const FLAGS: &[(&str, &str)] = &[
     ("Format::Json", "--format json"),
     ("Settings::compute_ms_per_token", "--compute-ms"),
     ("Settings::machine", "--machine"),
+    ("Compare::expert_bytes", "--expert-size"),
+    ("Compare::links", "--link"),
+    ("Compare::scopes", "--scope"),
+    ("Compare::timelines", "--no-timeline"),
+    ("Protocol::expert_bytes", "--expert-size"),
+    ("TimeModel::compute", "--compute-ms"),
+    ("TimeModel::copies", "--copies"),
+    ("Training::share", "--train"),
 ];
 
 /// A library's text with flags where it names fields.

@@ -1,6 +1,6 @@
 //! Progress bars on standard error: silent where that is not a terminal.
 
-use hotset::sim::Progress;
+use hotset::sim::ReplayProgress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::interrupt;
@@ -27,7 +27,7 @@ impl Drop for Bar {
     }
 }
 
-impl Progress for Bar {
+impl ReplayProgress for Bar {
     fn begin(&self, replays: u64) {
         interrupt::cooperate();
         self.0.set_length(replays);

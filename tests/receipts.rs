@@ -2,12 +2,12 @@
 
 use crate::common::shared;
 use hotset::policies::{PolicySpec, Slots};
-use hotset::sim::{Futures, PREFILL_CHUNK, Semantics, Setting, Steps, Window, replay};
+use hotset::sim::{Futures, PREFILL_CHUNK, PhaseFilter, Semantics, Setting, Steps, Window, replay};
 use hotset::traces::{Format, ImportOptions, Phase, Trace, import};
 
 fn misses(trace: &Trace, policy: &str, slots: u32) -> (u64, u64) {
     let steps = Steps::of(trace, PREFILL_CHUNK);
-    let phase = Some(Phase::Decode);
+    let phase = PhaseFilter::Decode;
     let futures = Futures::new(trace, &steps, Semantics::Sequential, phase);
     let setting = Setting {
         semantics: Semantics::Sequential,

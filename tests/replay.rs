@@ -168,11 +168,38 @@ fn wrong_settings_of_serving_and_time_are_refused() {
     refused(&with(&both), &["--compute-ms"]);
     refused(&with(&["--prefetch", "ahead", "--semantics", "sequential"]), &["event semantics"]);
     refused(&["replay", "--policy", "lru,fifo"], &["one policy, one scope and one capacity"]);
-    for more in [["--train", "50%"], ["--shuffle", "tokens"], ["--scope", "adaptive"]] {
-        refused(&[&["replay"], &more[..]].concat(), &["the trace as it is"]);
-    }
-    refused(&["replay", "--no-timeline"], &["the trace as it is"]);
     refused(&["replay", "--semantics", "sequential"], &["event semantics"]);
+}
+
+/// What is shuffled, trained or placed by is prepared for both commands at once.
+#[test]
+fn a_replay_takes_what_a_comparison_takes() {
+    for more in [
+        &["--train", "50%"][..],
+        &["--shuffle", "tokens", "--seed", "3"],
+        &["--scope", "adaptive"],
+        &["--policy", "static"],
+        &["--prefetch", "popularity:learn=trained"],
+        &["--no-timeline"],
+    ] {
+        let of = |command| {
+            let setting = [command, "--policy", "lru", "--capacity", "25%", "--phase", "decode"];
+            let named = more.contains(&"--policy");
+            let setting =
+                if named { [&setting[..1], &setting[3..]].concat() } else { setting.to_vec() };
+            json(&[&setting[..], more].concat())
+        };
+        let (full, compared) = (of("replay"), of("compare"));
+        assert_eq!(full["rows"], compared["rows"], "{more:?}");
+        assert_eq!(full["settings"], compared["settings"], "{more:?}");
+        let sum = |name: &str| -> u64 {
+            let layers = full["layers"].as_array().unwrap().iter();
+            layers.map(|layer| layer[name].as_u64().unwrap()).sum()
+        };
+        for name in ["accesses", "hits", "demand_fetches", "prefetches"] {
+            assert_eq!(full["rows"][0][name].as_u64(), Some(sum(name)), "{more:?} {name}");
+        }
+    }
 }
 
 #[test]

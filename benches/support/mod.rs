@@ -5,7 +5,9 @@
 use std::sync::OnceLock;
 
 use hotset::policies::{Need, PolicySpec, Slots};
-use hotset::sim::{Counts, Futures, PREFILL_CHUNK, Semantics, Setting, SimError, Steps, replay};
+use hotset::sim::{
+    Counts, Futures, PREFILL_CHUNK, PhaseFilter, Semantics, Setting, SimError, Steps, replay,
+};
 use hotset::traces::{IdColumn, Ids, SynthConfig, Trace, TraceBuilder, Weights, synth};
 
 /// Tokens of the full workload: 19.2 million accesses.
@@ -53,7 +55,7 @@ impl Workload {
         } else {
             &self.trace
         };
-        let futures = Futures::new(trace, &self.steps, semantics, None);
+        let futures = Futures::new(trace, &self.steps, semantics, PhaseFilter::All);
         replay(trace, &self.steps, &futures, &setting)
     }
 }

@@ -1,11 +1,11 @@
-//! One way to run a cache: a policy and a prefetcher.
+//! One way to run a cache: an eviction policy and a prefetch source.
 
 use std::str::FromStr;
 
 use hotset_policies::predict::PredictorSpec;
 use hotset_policies::semantic::{GuideConfig, Likeness, ProfileFrom};
 use hotset_policies::{Need, PolicySpec};
-use hotset_sim::{Prefetch, Source};
+use hotset_sim::{Prefetch, PrefetchSource};
 use serde::Serialize;
 
 use crate::ExperimentError;
@@ -15,9 +15,9 @@ use crate::ExperimentError;
 pub struct Arm {
     /// As it was given: `POLICY` or `POLICY/PREFETCH`.
     pub name: String,
-    /// Who is evicted.
+    /// The eviction policy.
     pub policy: PolicySpec,
-    /// Who is fetched ahead.
+    /// The prefetch source.
     pub prefetch: Prefetch,
 }
 
@@ -45,8 +45,8 @@ impl Arm {
     fn guides(&self) -> impl Iterator<Item = GuideConfig> {
         let of_predictor = match &self.prefetch {
             Prefetch::By(forecast) => match &forecast.source {
-                Source::Learned(spec) => spec.guide(),
-                Source::Recorded | Source::Oracle(_) => None,
+                PrefetchSource::Learned(spec) => spec.guide(),
+                PrefetchSource::Recorded | PrefetchSource::Oracle(_) => None,
             },
             Prefetch::None => None,
         };
@@ -66,11 +66,10 @@ impl Arm {
     /// What it is there for.
     #[must_use]
     pub fn role(&self) -> Role {
-        let oracle =
-            matches!(&self.prefetch, Prefetch::By(f) if matches!(f.source, Source::Oracle(_)));
+        let oracle = matches!(&self.prefetch, Prefetch::By(f) if matches!(f.source, PrefetchSource::Oracle(_)));
         let popularity = matches!(
             &self.prefetch,
-            Prefetch::By(f) if matches!(f.source, Source::Learned(PredictorSpec::Popularity(_)))
+            Prefetch::By(f) if matches!(f.source, PrefetchSource::Learned(PredictorSpec::Popularity(_)))
         );
         let from = |wanted: ProfileFrom| self.guides().any(|guide| guide.from == wanted);
         if oracle || self.policy.info().needs == Need::Future || from(ProfileFrom::Own) {

@@ -8,12 +8,11 @@
 //! `p > (x + rho) / (1 + rho)` with `x = (max(0, a t - c) + s min(a t, c)) / (a t)`.
 
 use hotset_cost_models::Link;
-use hotset_sim::{Forecast, OracleConfig, Prefetch, Source};
-use hotset_traces::{Shape, Trace};
+use hotset_sim::{Forecast, OracleConfig, Prefetch, PrefetchSource};
 use serde::Serialize;
 
-use crate::run::{Outcome, run};
-use crate::{Arm, ExperimentError, Folds, Plan};
+use crate::run::{Ground, Outcome, run};
+use crate::{Arm, ExperimentError, Protocol};
 
 /// The break-even of prefetch over one link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,7 +27,7 @@ pub struct BreakEven {
     pub copy_us: f64,
     /// Compute a layer, in microseconds.
     pub compute_us: f64,
-    /// Misses that a wasted prefetch causes.
+    /// MissHandler that a wasted prefetch causes.
     pub pollution: f64,
     /// Share of the copies that must be used for prefetch to pay, from the formula.
     pub computed: f64,
@@ -47,7 +46,7 @@ fn oracle(width: u32, top_k: u32, precision: f64, seed: u64) -> Arm {
     let config = OracleConfig { precision, recall, seed };
     let mut arm = Arm::lru();
     arm.name = format!("lru/oracle:precision={precision}");
-    arm.prefetch = Prefetch::By(Forecast::new(Source::Oracle(config)));
+    arm.prefetch = Prefetch::By(Forecast::new(PrefetchSource::Oracle(config)));
     arm
 }
 
@@ -61,15 +60,16 @@ struct Point {
 }
 
 fn point(
-    (plan, shape, folds): (&Plan, &Shape, &Folds),
-    trace: &Trace,
+    ground: &Ground<'_>,
     lru: &Outcome,
-    (width, precision): (u32, f64),
+    width: u32,
+    precision: f64,
 ) -> Result<Point, ExperimentError> {
+    let shape = ground.shape;
     let top_k = shape.layers().iter().map(|layer| layer.top_k).min().unwrap_or(1);
-    let arm = oracle(width, top_k, precision, plan.seed);
-    let ran = run(plan, shape, folds, trace.sequences().len(), &arm)?;
-    let (with, without) = (ran.counts, lru.counts);
+    let arm = oracle(width, top_k, precision, ground.protocol.seed);
+    let outcome = run(ground, &arm)?;
+    let (with, without) = (outcome.counts, lru.counts);
     let used = with.prefetches_used as f64;
     let wasted = with.prefetches as f64 - used;
     let more = with.demand_fetches as f64 + used - without.demand_fetches as f64;
@@ -79,21 +79,22 @@ fn point(
         fetch_precision: used / (with.prefetches as f64).max(1.0),
         copies_per_layer: with.prefetches as f64 / layers,
         pollution: if wasted > 0.0 { (more / wasted).max(0.0) } else { 0.0 },
-        gain_ps: lru.prices[0].timeline as i128 - ran.prices[0].timeline as i128,
+        gain_ps: lru.prices[0].timeline as i128 - outcome.prices[0].timeline as i128,
     })
 }
 
 /// Finds the break-even of `width` guesses a layer over one link, in `halvings` halvings.
 pub(crate) fn break_even(
-    plan: &Plan,
-    (trace, shape, folds): (&Trace, &Shape, &Folds),
+    ground: &Ground<'_>,
     link: &Link,
     width: u32,
     halvings: u32,
 ) -> Result<BreakEven, ExperimentError> {
-    let plan = Plan { links: vec![link.clone()], ..plan.clone() };
-    let lru = run(&plan, shape, folds, trace.sequences().len(), &Arm::lru())?;
-    let at = |precision| point((&plan, shape, folds), trace, &lru, (width, precision));
+    let shape = ground.shape;
+    let protocol = Protocol { links: vec![link.clone()], ..ground.protocol.clone() };
+    let ground = Ground { protocol: &protocol, ..*ground };
+    let lru = run(&ground, &Arm::lru())?;
+    let at = |precision| point(&ground, &lru, width, precision);
     let top_k = shape.layers().iter().map(|layer| layer.top_k).min().unwrap_or(1);
     // More guesses than the layer uses cannot all be right.
     let (mut low, mut high) = (at(0.01)?, at((f64::from(top_k) / f64::from(width)).min(1.0))?);
@@ -115,8 +116,8 @@ pub(crate) fn break_even(
     let layers = shape.layers().len().max(1) as f64;
     let bytes = shape.layers().iter().map(|layer| layer.expert_bytes).max().unwrap_or(0);
     let copy = link.queued_ps(bytes) as f64;
-    let compute = plan.time.compute.token_ps(shape) as f64 / layers;
-    let slowed = if plan.time.contention {
+    let compute = protocol.time.compute.token_ps(shape) as f64 / layers;
+    let slowed = if protocol.time.contention {
         f64::from(link.contention.kernel_beside_copy_permille) / 1000.0 - 1.0
     } else {
         0.0

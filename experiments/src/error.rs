@@ -33,7 +33,7 @@ pub enum ExperimentError {
     },
     /// Experts of unknown size have no time.
     #[error(
-        "an experiment charges for bytes, and the size of an expert is not recorded: give --expert-size"
+        "an experiment charges for bytes, and the size of an expert is not recorded: give `Protocol::expert_bytes`"
     )]
     ExpertSizeUnknown,
     /// No link to charge over.

@@ -3,16 +3,20 @@
 
 use std::time::Instant;
 
-use hotset_sim::{Forecast, Prefetch, Progress, Quality, SimError, TraceSummary, score, trained};
-use hotset_traces::{Phase, Shape, Trace};
+use hotset_sim::{
+    Forecast, PhaseFilter, Prefetch, Quality, ReplayProgress, SimError, TraceSummary, score,
+    trained,
+};
+use hotset_traces::{Shape, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::break_even::{BreakEven, break_even};
-use crate::run::steps;
-use crate::semantic::{arms, block, too_few, warnings};
+use crate::run::{Ground, steps};
+
 use crate::verdict::{self, Verdict};
-use crate::{Arm, ArmRow, Block, ExperimentError, Folds, LeftOut, Plan, PlanSummary};
+use crate::workload_run::{arms, run_workload, too_few, warnings};
+use crate::{Arm, ArmRow, Block, ExperimentError, Folds, LeftOut, Protocol, ProtocolSummary};
 
 /// Halvings of the search for the break-even: precision to within 1%.
 const HALVINGS: u32 = 7;
@@ -27,7 +31,7 @@ pub struct PrefetchReport {
     /// The trace.
     pub trace: TraceSummary,
     /// The flags.
-    pub settings: PlanSummary,
+    pub settings: ProtocolSummary,
     /// What each predictor knows, by distance.
     pub predictors: Vec<PredictorRow>,
     /// What each does to the cache, and what that costs.
@@ -96,23 +100,24 @@ fn default_arms(lookaheads: &[u32]) -> Vec<String> {
 /// predict.
 ///
 /// # Errors
-/// A plan that cannot be run; an arm that was named and that the trace cannot run.
+/// A protocol that cannot be run; an arm that was named and that the trace cannot run.
 pub fn prefetch(
     trace: &Trace,
-    plan: &Plan,
+    protocol: &Protocol,
     lookaheads: &[u32],
-    progress: &impl Progress,
+    progress: &impl ReplayProgress,
 ) -> Result<PrefetchReport, ExperimentError> {
-    let shape = plan.shape(trace)?;
-    let (arms, left_out) = arms(trace, plan, &default_arms(lookaheads))?;
+    let shape = protocol.shape(trace)?;
+    let (arms, left_out) = arms(trace, protocol, &default_arms(lookaheads))?;
     let of_arms: Vec<Option<u32>> = arms.iter().map(|arm| width(arm, &shape)).collect();
     let mut widths: Vec<u32> = of_arms.iter().copied().flatten().collect();
     // Each has a break-even of its own.
     widths.sort_unstable();
     widths.dedup();
-    progress.begin((2 * arms.len() + plan.links.len() * widths.len()) as u64);
-    let ran = block(trace, plan, &shape, plan.workload, &arms, progress)?;
+    progress.begin((2 * arms.len() + protocol.links.len() * widths.len()) as u64);
+    let ran = run_workload(trace, protocol, &shape, protocol.workload, &arms, progress)?;
     let folds = &ran.folds;
+    let ground = Ground { protocol, shape: &shape, folds, sequences: trace.sequences().len() };
     let predictors: Vec<Vec<PredictorRow>> = arms
         .par_iter()
         .map(|arm| {
@@ -121,15 +126,18 @@ pub fn prefetch(
             Ok(rows)
         })
         .collect::<Result<_, ExperimentError>>()?;
-    let each: Vec<_> =
-        plan.links.iter().flat_map(|link| widths.iter().map(move |&width| (link, width))).collect();
+    let each: Vec<_> = protocol
+        .links
+        .iter()
+        .flat_map(|link| widths.iter().map(move |&width| (link, width)))
+        .collect();
     let break_even: Vec<BreakEven> = each
         .into_par_iter()
         .map(|(link, width)| {
             if progress.cancelled() {
                 return Err(SimError::Interrupted.into());
             }
-            let found = break_even(plan, (trace, &shape, folds), link, width, HALVINGS)?;
+            let found = break_even(&ground, link, width, HALVINGS)?;
             progress.advance();
             Ok(found)
         })
@@ -142,7 +150,7 @@ pub fn prefetch(
         schema: hotset_sim::SCHEMA,
         experiment: "prefetch",
         trace: TraceSummary::of(trace),
-        settings: plan.summary(&shape)?,
+        settings: protocol.summary(&shape)?,
         predictors: predictors.into_iter().flatten().collect(),
         block: ran.block,
         break_even,
@@ -189,7 +197,7 @@ fn quality(arm: &Arm, folds: &Folds) -> Result<Vec<PredictorRow>, ExperimentErro
 
 /// A predictor trained on a fold's training part and asked over its tested part.
 fn judged(forecast: &Forecast, fold: &crate::Fold) -> Result<Vec<Quality>, ExperimentError> {
-    let phase = Some(Phase::Decode);
+    let phase = PhaseFilter::Decode;
     let predictor = trained(forecast, &fold.training, &steps(&fold.training)?, phase)?;
     Ok(score(&fold.tested, &steps(&fold.tested)?, phase, forecast, predictor.as_ref())?)
 }
@@ -201,18 +209,18 @@ fn judged(forecast: &Forecast, fold: &crate::Fold) -> Result<Vec<Quality>, Exper
 /// Those of [`prefetch`].
 pub fn prediction_costs(
     trace: &Trace,
-    plan: &Plan,
+    protocol: &Protocol,
     lookaheads: &[u32],
 ) -> Result<Vec<PredictionCost>, ExperimentError> {
-    let (arms, _) = arms(trace, plan, &default_arms(lookaheads))?;
-    let folds = Folds::of(trace, plan.parts, plan.workload.as_ref())?;
+    let (arms, _) = arms(trace, protocol, &default_arms(lookaheads))?;
+    let folds = Folds::of(trace, protocol.parts, protocol.workload.as_ref())?;
     let mut costs = Vec::new();
     for arm in &arms {
         let (Prefetch::By(forecast), Some(fold)) = (&arm.prefetch, folds.folds.first()) else {
             continue;
         };
         // Where it is trained it has learnt; what is timed goes on learning as it guesses.
-        let phase = Some(Phase::Decode);
+        let phase = PhaseFilter::Decode;
         let predictor = trained(forecast, &fold.training, &steps(&fold.training)?, phase)?;
         let steps = steps(&fold.tested)?;
         let begun = Instant::now();

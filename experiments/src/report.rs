@@ -5,7 +5,7 @@ use hotset_traces::Shape;
 use serde::Serialize;
 
 use crate::run::{LinkSums, Outcome};
-use crate::{Arm, Interval, Plan, Resamples, Role};
+use crate::{Arm, Interval, Protocol, Resamples, Role};
 
 /// All arms under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,7 +35,7 @@ pub struct ArmRow {
     pub hit_rate: f64,
     /// Hit rate minus LRU's, in points.
     pub hit_points: Interval,
-    /// Misses over LRU's, minus 1.
+    /// MissHandler over LRU's, minus 1.
     pub misses_change: Interval,
     /// Experts copied because they were asked for.
     pub demand_fetches: u64,
@@ -123,7 +123,7 @@ impl Figures<'_> {
 
 /// One arm's row.
 pub(crate) fn row(
-    plan: &Plan,
+    protocol: &Protocol,
     shape: &Shape,
     arm: &Arm,
     figures: &Figures<'_>,
@@ -131,9 +131,10 @@ pub(crate) fn row(
 ) -> ArmRow {
     let counts = figures.arm.counts;
     let hit_points = draws.interval(|drawn| figures.hit_points(drawn));
-    let links = plan.links.iter().enumerate().map(|(index, link)| {
+    let links = protocol.links.iter().enumerate().map(|(index, link)| {
         let sums = &figures.arm.prices[index];
-        link_row((shape, link, index), sums, figures, (draws, hit_points.estimate))
+        let of = LinkRow { shape, link, index, draws, hit_points: hit_points.estimate };
+        of.row(sums, figures)
     });
     ArmRow {
         arm: arm.name.clone(),
@@ -153,33 +154,42 @@ pub(crate) fn row(
     }
 }
 
-fn link_row(
-    (shape, link, index): (&Shape, &Link, usize),
-    sums: &LinkSums,
-    figures: &Figures<'_>,
-    (draws, points): (&Resamples, f64),
-) -> ArmLink {
-    let counts = figures.arm.counts;
-    let ms = |ps: u128| ps as f64 / 1e9 / counts.tokens.max(1) as f64;
-    let wall = |of, drawn: &[u32]| figures.wall_ms(of, drawn, index);
-    let change = draws.interval(|drawn| wall(figures.arm, drawn) - wall(figures.lru, drawn));
-    let worth: f64 = shape
-        .layers()
-        .iter()
-        .map(|layer| f64::from(layer.top_k) * link.demand_ps(layer.expert_bytes, 1) as f64)
-        .sum();
-    ArmLink {
-        link: link.name.clone(),
-        serial_ms_per_token: ms(sums.serial),
-        timeline_ms_per_token: ms(sums.timeline),
-        prefetch_hidden_ms_per_token: ms(sums.prefetch_hidden),
-        perfect_ms_per_token: ms(sums.perfect),
-        timeline_change_ms: change,
-        timeline_change: draws
-            .interval(|drawn| wall(figures.arm, drawn) / wall(figures.lru, drawn) - 1.0),
-        point_worth_ms: worth / 100.0 / 1e9,
-        point_saved_ms: (points.abs() > 1e-9).then(|| -change.estimate / points),
-        late_share: (counts.prefetches_used > 0)
-            .then(|| sums.late as f64 / counts.prefetches_used as f64),
+/// What an arm's row over one link needs beside its figures.
+struct LinkRow<'a> {
+    shape: &'a Shape,
+    link: &'a Link,
+    /// Its place among the protocol's links.
+    index: usize,
+    draws: &'a Resamples,
+    /// Hit rate minus LRU's, in points.
+    hit_points: f64,
+}
+
+impl LinkRow<'_> {
+    fn row(&self, sums: &LinkSums, figures: &Figures<'_>) -> ArmLink {
+        let Self { shape, link, index, draws, hit_points } = *self;
+        let counts = figures.arm.counts;
+        let ms = |ps: u128| ps as f64 / 1e9 / counts.tokens.max(1) as f64;
+        let wall = |of, drawn: &[u32]| figures.wall_ms(of, drawn, index);
+        let change = draws.interval(|drawn| wall(figures.arm, drawn) - wall(figures.lru, drawn));
+        let worth: f64 = shape
+            .layers()
+            .iter()
+            .map(|layer| f64::from(layer.top_k) * link.demand_ps(layer.expert_bytes, 1) as f64)
+            .sum();
+        ArmLink {
+            link: link.name.clone(),
+            serial_ms_per_token: ms(sums.serial),
+            timeline_ms_per_token: ms(sums.timeline),
+            prefetch_hidden_ms_per_token: ms(sums.prefetch_hidden),
+            perfect_ms_per_token: ms(sums.perfect),
+            timeline_change_ms: change,
+            timeline_change: draws
+                .interval(|drawn| wall(figures.arm, drawn) / wall(figures.lru, drawn) - 1.0),
+            point_worth_ms: worth / 100.0 / 1e9,
+            point_saved_ms: (hit_points.abs() > 1e-9).then(|| -change.estimate / hit_points),
+            late_share: (counts.prefetches_used > 0)
+                .then(|| sums.late as f64 / counts.prefetches_used as f64),
+        }
     }
 }

@@ -1,16 +1,14 @@
 //! Runs an arm over all folds.
 
-use std::sync::Arc;
-
-use hotset_policies::{Need, PolicySpec};
+use hotset_policies::Need;
 use hotset_sim::{
-    Bucket, Composition, Futures, Misses, Prefetch, Prefill, Prices, Semantics, Setting, SimError,
-    Spent, Steps, Timeline, Window, replay_timed, trained, trained_guide,
+    Bucket, Compare, Composition, PREFILL_CHUNK, Parts, PhaseFilter, Prefetch, Preparation, Prices,
+    Semantics, Serving, SimError, Spent, Steps, Timeline, Training, Window, replay_timed,
 };
 use hotset_traces::{Phase, Shape, Trace};
 
 use crate::tally::by_sequence;
-use crate::{Arm, ExperimentError, Fold, Folds, Plan, Tally};
+use crate::{Arm, ExperimentError, Fold, Folds, Protocol, Tally};
 
 /// What an arm did over all folds.
 #[derive(Debug, Clone)]
@@ -36,12 +34,13 @@ pub(crate) struct Sums {
 
 impl Sums {
     fn add(&mut self, bucket: &Bucket) {
-        self.tokens += bucket.tokens;
-        self.accesses += bucket.accesses;
-        self.hits += bucket.hits;
-        self.demand_fetches += bucket.demanded();
-        self.prefetches += bucket.prefetched();
-        self.prefetches_used += bucket.prefetches_used;
+        let Self { tokens, accesses, hits, demand_fetches, prefetches, prefetches_used } = self;
+        *tokens += bucket.tokens;
+        *accesses += bucket.accesses;
+        *hits += bucket.hits;
+        *demand_fetches += bucket.demanded();
+        *prefetches += bucket.prefetched();
+        *prefetches_used += bucket.prefetches_used;
     }
 
     /// Experts copied.
@@ -68,11 +67,12 @@ pub(crate) struct LinkSums {
 
 impl LinkSums {
     fn add(&mut self, prices: &Prices, spent: Spent) {
-        self.serial += prices.serial;
-        self.timeline += prices.timeline.unwrap_or(0);
-        self.prefetch_hidden += prices.prefetch_hidden;
-        self.perfect += prices.perfect;
-        self.late += spent.late;
+        let Self { serial, timeline, prefetch_hidden, perfect, late } = self;
+        *serial += prices.serial;
+        *timeline += prices.timeline.unwrap_or(0);
+        *prefetch_hidden += prices.prefetch_hidden;
+        *perfect += prices.perfect;
+        *late += spent.late;
     }
 }
 
@@ -82,82 +82,81 @@ pub(crate) fn steps(trace: &Trace) -> Result<Steps, SimError> {
     Steps::compose(trace, &Composition::default())
 }
 
+/// What every arm of an experiment runs on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub protocol: &'a Protocol,
+    pub shape: &'a Shape,
+    pub folds: &'a Folds,
+    /// Sequences of the whole trace.
+    pub sequences: usize,
+}
+
 /// Runs an arm over every fold: trains it on the fold's training part and replays the decode steps
-/// of the tested part, from an empty cache. `sequences` is how many the whole trace has.
-pub(crate) fn run(
-    plan: &Plan,
-    shape: &Shape,
-    folds: &Folds,
-    sequences: usize,
-    arm: &Arm,
-) -> Result<Outcome, ExperimentError> {
+/// of the tested part, from an empty cache.
+pub(crate) fn run(ground: &Ground<'_>, arm: &Arm) -> Result<Outcome, ExperimentError> {
+    if arm.policy.info().needs == Need::Future && arm.prefetch != Prefetch::None {
+        let policy = arm.policy.info().name.to_owned();
+        return Err(SimError::BoundAlone { policy }.into());
+    }
+    let request = request(ground.protocol, arm);
     let mut outcome = Outcome {
-        tallies: vec![Tally::default(); sequences],
+        tallies: vec![Tally::default(); ground.sequences],
         counts: Sums::default(),
-        prices: vec![LinkSums::default(); plan.links.len()],
+        prices: vec![LinkSums::default(); request.links.len()],
     };
-    for fold in &folds.folds {
-        run_fold(plan, shape, fold, arm, &mut outcome)?;
+    for fold in &ground.folds.folds {
+        run_fold(&request, ground.shape, fold, &mut outcome)?;
     }
     Ok(outcome)
 }
 
+/// The request that an arm is, of the decode steps of a trace.
+fn request(protocol: &Protocol, arm: &Arm) -> Compare {
+    Compare {
+        policies: vec![(arm.name.clone(), arm.policy.clone())],
+        scopes: vec![protocol.scope],
+        capacities: vec![protocol.capacity.clone()],
+        links: protocol.links.clone(),
+        machine: None,
+        phase: PhaseFilter::Decode,
+        semantics: Semantics::Event,
+        warmup: None,
+        chunk: PREFILL_CHUNK,
+        expert_bytes: protocol.expert_bytes,
+        serving: Serving {
+            prefetch: arm.prefetch.clone(),
+            composition: Some(Composition::default()),
+            ..Serving::default()
+        },
+        time: protocol.time.clone(),
+        timelines: true,
+        training: Training::default(),
+        seed: protocol.seed,
+    }
+}
+
 fn run_fold(
-    plan: &Plan,
+    request: &Compare,
     shape: &Shape,
     fold: &Fold,
-    arm: &Arm,
     outcome: &mut Outcome,
 ) -> Result<(), ExperimentError> {
-    let phase = Some(Phase::Decode);
-    let (trace, steps) = (&fold.tested, steps(&fold.tested)?);
-    let futures =
-        Futures::new(trace, &steps, Semantics::Event, phase).with_prefill(Prefill::OnDemand);
-    let timelines =
-        plan.links.iter().map(|link| Timeline::new(shape, link, &plan.time).with_steps());
-    let setting = setting(plan, shape, &fold.training, arm)?;
-    let (counts, timelines) = replay_timed(trace, &steps, &futures, &setting, timelines.collect())?;
+    let parts = Parts::trained(&fold.training, &fold.tested);
+    let prepared = Preparation::of(&parts, request)?;
+    let (trace, steps) = (prepared.trace(), prepared.steps());
+    let setting = prepared.setting(&request.policies[0].1, &prepared.sizes()[0]);
+    let timelines = prepared.timelines().into_iter().map(Timeline::with_steps).collect();
+    let (counts, timelines) = replay_timed(trace, steps, prepared.futures(), &setting, timelines)?;
     let times: Vec<_> = timelines.into_iter().map(|timeline| timeline.finish().0).collect();
-    for (origin, tally) in fold.origins.iter().zip(by_sequence(trace, &steps, &times)) {
+    for (origin, tally) in fold.origins.iter().zip(by_sequence(trace, steps, &times)) {
         outcome.tallies[*origin].add(&tally);
     }
     let bucket = counts.bucket(Phase::Decode, Window::All);
     outcome.counts.add(&bucket);
-    for ((sums, link), times) in outcome.prices.iter_mut().zip(&plan.links).zip(&times) {
+    for ((sums, link), times) in outcome.prices.iter_mut().zip(&request.links).zip(&times) {
         let spent = times.bucket(Phase::Decode, Window::All);
         sums.add(&Prices::of(link, shape, &bucket, 0, Some(spent)), spent);
     }
     Ok(())
-}
-
-/// The arm, trained.
-fn setting(
-    plan: &Plan,
-    shape: &Shape,
-    training: &Trace,
-    arm: &Arm,
-) -> Result<Setting, ExperimentError> {
-    let phase = Some(Phase::Decode);
-    let training_steps = steps(training)?;
-    let predictor = match &arm.prefetch {
-        Prefetch::None => None,
-        Prefetch::By(forecast) => trained(forecast, training, &training_steps, phase)?,
-    };
-    let policy: &PolicySpec = &arm.policy;
-    let name = policy.info().name;
-    let guide = match policy.guide() {
-        None => None,
-        Some(config) => Some(trained_guide((name, &config), training, &training_steps, phase)?),
-    };
-    let uses = (policy.info().needs == Need::Training).then(|| hotset_sim::uses(training, phase));
-    Ok(Setting {
-        phase,
-        prefetch: arm.prefetch.clone(),
-        predictor: predictor.map(Arc::new),
-        guide: guide.map(Arc::new),
-        training: uses,
-        misses: Misses::Fetch,
-        expert_bytes: shape.layers().iter().map(|layer| layer.expert_bytes).collect(),
-        ..Setting::new(policy.clone(), plan.capacity.1.slots(shape, plan.scope)?)
-    })
 }

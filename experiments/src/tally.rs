@@ -19,14 +19,16 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds another's.
+    /// Adds another's. The pattern names every part, so that a new one that is not added here does
+    /// not compile.
     pub fn add(&mut self, other: &Self) {
-        self.tokens += other.tokens;
-        self.accesses += other.accesses;
-        self.misses += other.misses;
-        self.prefetches += other.prefetches;
-        self.wall_ps.resize(other.wall_ps.len().max(self.wall_ps.len()), 0);
-        self.wall_ps.iter_mut().zip(&other.wall_ps).for_each(|(sum, ps)| *sum += ps);
+        let Self { tokens, accesses, misses, prefetches, wall_ps } = other;
+        self.tokens += tokens;
+        self.accesses += accesses;
+        self.misses += misses;
+        self.prefetches += prefetches;
+        self.wall_ps.resize(wall_ps.len().max(self.wall_ps.len()), 0);
+        self.wall_ps.iter_mut().zip(wall_ps).for_each(|(sum, ps)| *sum += ps);
     }
 
     /// Experts copied.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::report::Figures;
-use crate::semantic::Ran;
+use crate::workload_run::WorkloadRun;
 use crate::{ArmRow, Interval, Role};
 
 /// A question and what the intervals say to it.
@@ -52,9 +52,9 @@ fn is_candidate(row: &ArmRow) -> bool {
 }
 
 /// Verdicts of the experiment `semantic`.
-pub(crate) fn of_semantic(ran: &[Ran]) -> Vec<Verdict> {
+pub(crate) fn of_semantic(runs: &[WorkloadRun]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    let Some(first) = ran.first() else { return verdicts };
+    let Some(first) = runs.first() else { return verdicts };
     let rows = &first.block.rows;
     for row in rows.iter().filter(|row| is_candidate(row)) {
         verdicts.push(Verdict {
@@ -70,13 +70,13 @@ pub(crate) fn of_semantic(ran: &[Ran]) -> Vec<Verdict> {
     }
     verdicts.extend(against_controls(first));
     verdicts.extend(over_links(rows));
-    verdicts.extend(growth(ran));
+    verdicts.extend(growth(runs));
     verdicts
 }
 
 /// Is it the meaning? A candidate guided by likeness against guides that know nothing of it.
-fn against_controls(ran: &Ran) -> Vec<Verdict> {
-    let rows = &ran.block.rows;
+fn against_controls(run: &WorkloadRun) -> Vec<Verdict> {
+    let rows = &run.block.rows;
     let plain = |row: &ArmRow| row.arm.starts_with("semantic") && !row.arm.contains('/');
     let guided = rows.iter().position(|row| plain(row) && row.role == Role::Candidate);
     let Some(guided) = guided else { return Vec::new() };
@@ -86,11 +86,11 @@ fn against_controls(ran: &Ran) -> Vec<Verdict> {
     controls
         .map(|(index, control)| {
             let figures = Figures {
-                arm: &ran.outcomes[guided],
-                lru: &ran.outcomes[index],
-                units: &ran.units,
+                arm: &run.outcomes[guided],
+                lru: &run.outcomes[index],
+                units: &run.units,
             };
-            let difference = ran.draws.interval(|drawn| figures.hit_points(drawn));
+            let difference = run.draws.interval(|drawn| figures.hit_points(drawn));
             Verdict {
                 question: format!("does {} hit more often than {}?", rows[guided].arm, control.arm),
                 answer: answer(&difference),
@@ -147,19 +147,19 @@ pub(crate) fn over_links(rows: &[ArmRow]) -> Vec<Verdict> {
 }
 
 /// Does it pay more as workloads repeat? The gain at the largest share against the smallest.
-fn growth(ran: &[Ran]) -> Vec<Verdict> {
-    let mut by_share: Vec<&Ran> = ran.iter().collect();
+fn growth(runs: &[WorkloadRun]) -> Vec<Verdict> {
+    let mut by_share: Vec<&WorkloadRun> = runs.iter().collect();
     by_share.sort_by(|a, b| a.block.repetition.total_cmp(&b.block.repetition));
     let (Some(least), Some(most)) = (by_share.first(), by_share.last()) else { return Vec::new() };
-    if ran.len() < 2 {
+    if runs.len() < 2 {
         return Vec::new();
     }
     let rows = least.block.rows.iter().enumerate();
     rows.filter(|(_, row)| is_candidate(row))
         .map(|(index, row)| {
-            let figures = |ran: &'_ Ran, drawn: &[u32]| {
-                let (arm, lru) = (&ran.outcomes[index], &ran.outcomes[0]);
-                Figures { arm, lru, units: &ran.units }.hit_points(drawn)
+            let figures = |run: &'_ WorkloadRun, drawn: &[u32]| {
+                let (arm, lru) = (&run.outcomes[index], &run.outcomes[0]);
+                Figures { arm, lru, units: &run.units }.hit_points(drawn)
             };
             let grown = most.draws.difference(
                 |drawn| figures(most, drawn),

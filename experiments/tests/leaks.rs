@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use hotset_experiments::{Folds, Parts};
-use hotset_policies::predict::{Guess, PREDICTORS, Predictor, PredictorNeed, Token};
-use hotset_sim::{Control, Prefetch, Steps, score, score_predictor, train_predictor, trained};
+use hotset_policies::predict::{
+    Guess, PREDICTORS, Predictor, PredictorNeed, PrefetchControl, Token,
+};
+use hotset_sim::{PhaseFilter, Prefetch, Steps, score, score_predictor, train_predictor, trained};
 use hotset_traces::synth::generate;
-use hotset_traces::{Phase, SynthConfig, Trace};
+use hotset_traces::{SynthConfig, Trace};
 
 const EXPERTS: u32 = 64;
 const TOP_K: u32 = 8;
@@ -61,12 +63,13 @@ impl Predictor for Memory {
 }
 
 fn recall(training: &Trace, tested: &Trace) -> f64 {
-    let phase = Some(Phase::Decode);
+    let phase = PhaseFilter::Decode;
     let mut memory = Memory::default();
     train_predictor(&mut memory, training, &Steps::of(training, 1), phase);
     memory.set_learning(false);
     let steps = Steps::of(tested, 1);
-    let scored = score_predictor(tested, &steps, phase, &Control::default(), Box::new(memory));
+    let scored =
+        score_predictor(tested, &steps, phase, &PrefetchControl::default(), Box::new(memory));
     scored[0].recall().unwrap()
 }
 
@@ -89,7 +92,7 @@ fn every_predictor_scores_at_chance_on_noise() {
     let trace = noise();
     let folds = Folds::of(&trace, Parts::Train(50.0), None).unwrap();
     let fold = &folds.folds[0];
-    let phase = Some(Phase::Decode);
+    let phase = PhaseFilter::Decode;
     for info in PREDICTORS.iter().filter(|info| info.needs != PredictorNeed::Weights) {
         let routes = if info.name == "semantic" { ":by=routes," } else { ":" };
         for learn in ["both", "trained", "online"] {

@@ -2,7 +2,7 @@
 //! experiments tell it.
 
 use hotset_cost_models::find_machine;
-use hotset_experiments::{ArmRow, Parts, Plan, PrefetchReport, prefetch, semantic};
+use hotset_experiments::{ArmRow, Parts, PrefetchReport, Protocol, prefetch, semantic};
 use hotset_sim::{Compute, Scope, TimeModel};
 use hotset_traces::{Format, ImportOptions, Trace, Workload, import, testing::shared};
 
@@ -11,9 +11,9 @@ fn trace() -> Option<Trace> {
     Some(import(Format::Npz, path, &ImportOptions::default()).unwrap())
 }
 
-fn plan(parts: Parts, arms: &[&str]) -> Plan {
+fn plan(parts: Parts, arms: &[&str]) -> Protocol {
     let h200 = find_machine("h200").unwrap();
-    Plan {
+    Protocol {
         capacity: ("25%".to_owned(), "25%".parse().unwrap()),
         scope: Scope::Global,
         time: TimeModel {
@@ -133,7 +133,7 @@ fn reports_do_not_depend_on_threads() {
     let trace = hotset_traces::bundled().unwrap().select_sequences(&[0, 1, 2, 3, 4, 5]).unwrap();
     let plan = plan(Parts::Folds(3), &[]);
     let workload = Workload { users: 2, drift: 0.5, ..Workload::default() };
-    let plan = Plan { workload: Some(workload), ..plan };
+    let plan = Protocol { workload: Some(workload), ..plan };
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| semantic(&trace, &plan, &[0.0, 1.0], &()).unwrap())

@@ -7,6 +7,7 @@
 mod admission;
 mod cache;
 mod eviction;
+pub mod miss;
 mod policy;
 pub mod predict;
 mod registry;

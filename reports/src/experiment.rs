@@ -1,8 +1,8 @@
 //! Experiments laid out: arms against LRU, prices over each link, verdicts.
 
 use hotset_experiments::{
-    ArmLink, ArmRow, Block, BreakEven, Interval, LeftOut, PlanSummary, PredictorRow,
-    PrefetchReport, Role, SemanticReport, Verdict,
+    ArmLink, ArmRow, Block, BreakEven, Interval, LeftOut, PredictorRow, PrefetchReport,
+    ProtocolSummary, Role, SemanticReport, Verdict,
 };
 
 use crate::compare::headline;
@@ -47,7 +47,7 @@ pub fn prefetch(report: &PrefetchReport) -> Result<Output, RenderError> {
     Ok(output)
 }
 
-fn settings(settings: &PlanSummary) -> String {
+fn settings(settings: &ProtocolSummary) -> String {
     let parts = match settings.parts {
         hotset_experiments::Parts::Folds(folds) => format!("{folds} folds"),
         hotset_experiments::Parts::Train(percent) => format!("train {percent}%"),

@@ -119,8 +119,6 @@ fn lru() -> hotset_policies::PolicySpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Semantics, even_split};
-    use hotset_traces::{Phase, SynthConfig, synth};
     use proptest::prelude::*;
 
     /// Three layers, four slots. Layer A gains 10 by its first slot, then nothing more until a
@@ -169,43 +167,6 @@ mod tests {
                 prop_assert_eq!(each.iter().sum::<u32>(), total as u32);
                 let misses = each.iter().zip(&curves).map(|(&s, curve)| curve[s as usize]);
                 prop_assert_eq!(misses.sum::<u64>(), best);
-            }
-        }
-    }
-
-    #[test]
-    fn on_its_training_part_it_is_what_the_replay_counts_and_no_worse_than_an_even_split() {
-        let trace = synth::generate(&SynthConfig {
-            layers: 5,
-            experts: 12,
-            top_k: 3,
-            tokens: 600,
-            sequence_tokens: 60,
-            prompt_tokens: 20,
-            ..SynthConfig::default()
-        })
-        .unwrap();
-        let steps = Steps::of(&trace, 7);
-        for (semantics, phase) in [
-            (Semantics::Event, None),
-            (Semantics::Event, Some(Phase::Decode)),
-            (Semantics::Sequential, None),
-        ] {
-            let setting = CurveSetting { scope: Scope::Layer, semantics, phase, warmup: None };
-            let split = AdaptiveSplit::train(&trace, &steps, &setting).unwrap();
-            let futures = Futures::new(&trace, &steps, semantics, phase);
-            for total in (1..=60).step_by(3) {
-                let misses = |each: Vec<u32>| {
-                    let setting =
-                        Setting { semantics, phase, ..Setting::new(lru(), Slots::Layer(each)) };
-                    replay(&trace, &steps, &futures, &setting).unwrap().total().misses()
-                };
-                let each = split.slots(total);
-                assert_eq!(each.iter().sum::<u32>(), total);
-                assert!(each.iter().all(|&slots| slots <= 12));
-                let own = misses(each);
-                assert_eq!(own, split.training_misses(total));
-                assert!(own <= misses(even_split(trace.shape(), total)));
             }
         }
     }

@@ -1,93 +1,84 @@
 //! MIN with bypass, a bound that no cache can run: counted event by event.
 
-use hotset_policies::{BypassBound, ExpertId};
+use hotset_policies::BypassBound;
 use hotset_traces::{Phase, Trace};
 
-use crate::timeline::{Asked, Timeline};
-use crate::{Counts, EventSink, Futures, Scope, Semantics, SimError, Steps, drive};
+use crate::capacity::dimensions;
+use crate::drive::{EventSink, drive_wide};
+use crate::meter::{Meter, Served};
+use crate::timeline::{LayerDemand, Timeline};
+use crate::{Counts, Futures, Semantics, Setting, SimError, Steps};
 
-/// The counts of MIN with bypass with these slots (one number a pool). What is not admitted is
-/// counted as unplaced.
-pub(crate) fn replay_bypass<E: ExpertId + Default>(
-    (trace, ids, steps): (&Trace, &[E], &Steps),
+/// The counts of MIN with bypass with the setting's slots. What is not admitted is counted as
+/// unplaced.
+pub(crate) fn replay_bypass(
+    trace: &Trace,
+    steps: &Steps,
     futures: &Futures<'_>,
-    (scope, capacities): (Scope, &[u32]),
-    semantics: Semantics,
-    (phase, warmup): (Option<Phase>, Option<u64>),
+    setting: &Setting,
     timelines: Vec<Timeline>,
 ) -> Result<(Counts, Vec<Timeline>), SimError> {
-    let pools = futures.of(scope)?;
+    let (experts, top_k) = dimensions(trace.shape());
+    let pools = setting.slots.pools(&experts, &top_k)?;
+    let capacities = pools.iter().map(|pool| pool.capacity);
+    let futures = futures.of(setting.scope())?;
     let mut sink = BypassCounter {
-        pools: pools
+        pools: futures
             .iter()
-            .zip(capacities)
-            .map(|(future, &capacity)| BypassBound::new(future.clone(), capacity))
+            .zip(capacities.clone())
+            .map(|(future, capacity)| BypassBound::new(future.clone(), capacity))
             .collect(),
-        counts: Counts::new(trace.shape().layers().len()),
-        one_at_a_time: semantics == Semantics::Sequential,
-        phase: Phase::Decode,
-        steady: false,
+        meter: Meter::new(experts.len(), setting.warmup),
+        one_at_a_time: setting.semantics == Semantics::Sequential,
         resident: 0,
-        capacity: capacities.iter().sum(),
-        tokens: 0,
-        warmup,
+        capacity: capacities.sum(),
         timelines,
     };
-    let wanted = |of: Phase| phase.is_none_or(|only| only == of);
-    match semantics {
-        Semantics::Event => drive(trace, ids, steps, wanted, &mut sink),
-        Semantics::Sequential => drive(trace, ids, &Steps::of(trace, 1), wanted, &mut sink),
+    let wanted = |phase: Phase| setting.phase.wants(phase);
+    match setting.semantics {
+        Semantics::Event => drive_wide(trace, steps, wanted, &mut sink),
+        Semantics::Sequential => drive_wide(trace, &Steps::of(trace, 1), wanted, &mut sink),
     }
-    Ok((sink.counts, sink.timelines))
+    Ok((sink.meter.finish(), sink.timelines))
 }
 
 struct BypassCounter {
     pools: Vec<BypassBound>,
-    counts: Counts,
+    meter: Meter<false>,
     one_at_a_time: bool,
-    phase: Phase,
-    steady: bool,
     resident: u32,
     capacity: u32,
-    tokens: u64,
-    warmup: Option<u64>,
     timelines: Vec<Timeline>,
 }
 
-impl<E: ExpertId> EventSink<E> for BypassCounter {
+impl EventSink<u16> for BypassCounter {
     const WEIGHTS: bool = false;
 
     fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
-        self.steady = match self.warmup {
-            Some(warmup) => self.tokens >= warmup,
-            None => self.steady || self.resident == self.capacity,
-        };
-        self.phase = phase;
-        self.tokens += u64::from(tokens);
-        self.counts.bucket_mut(phase, self.steady).tokens += u64::from(tokens);
+        let is_full = self.resident == self.capacity;
+        self.meter.begin_step(phase, tokens, || is_full);
         for timeline in &mut self.timelines {
-            timeline.begin_step(phase, self.steady, tokens);
+            timeline.begin_step(phase, self.meter.clock().is_steady(), tokens);
         }
     }
 
-    fn event(&mut self, layer: usize, experts: &[E], _: &[f32]) {
+    fn event(&mut self, layer: usize, experts: &[u16], _: &[f32]) {
         let pool = if self.pools.len() == 1 { 0 } else { layer };
         let events = if self.one_at_a_time { experts.len() } else { 1 };
-        let bucket = self.counts.bucket_mut(self.phase, self.steady);
-        let mut copies = 0;
+        let mut all = 0;
         for _ in 0..events {
-            let served = self.pools[pool].event(experts.len() / events);
-            bucket.accesses += (experts.len() / events) as u64;
-            bucket.hits += experts.len() as u64 / events as u64 - u64::from(served.misses);
-            bucket.demand_fetches[layer] += u64::from(served.misses);
-            bucket.unplaced += u64::from(served.misses - served.admitted);
-            self.resident += served.admitted;
-            self.resident -= served.evicted;
-            copies += served.misses;
+            let distinct = (experts.len() / events) as u32;
+            let event = self.pools[pool].event(distinct as usize);
+            let (copies, unplaced) = (event.misses, event.misses - event.admitted);
+            let hits = distinct - copies;
+            let served = Served { distinct, hits, copies, unplaced, ..Served::default() };
+            self.meter.serve(layer, served);
+            self.resident += event.admitted;
+            self.resident -= event.evicted;
+            all += copies;
         }
         for timeline in &mut self.timelines {
-            let (distinct, placements) = (experts.len() as u32, &[]);
-            timeline.demand(Asked { layer, distinct, copies, host: 0, prefetched: 0, placements });
+            timeline.demand(LayerDemand::unplanned(layer, experts.len() as u32, all, 0));
             timeline.finish_layer();
         }
     }

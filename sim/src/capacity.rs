@@ -134,6 +134,11 @@ impl Capacity {
     }
 }
 
+/// Experts and top-k of each layer.
+pub(crate) fn dimensions(shape: &Shape) -> (Vec<u32>, Vec<u32>) {
+    shape.layers().iter().map(|layer| (layer.experts, layer.top_k)).unzip()
+}
+
 /// `total` slots spread evenly over the layers, never more than a layer has experts.
 #[must_use]
 pub fn even_split(shape: &Shape, total: u32) -> Vec<u32> {
@@ -205,7 +210,7 @@ mod tests {
         }
         let unknown = Shape::uniform(1, 4, 1).unwrap();
         let error = Capacity::Bytes(1 << 30).slots(&unknown, Scope::Global).unwrap_err();
-        assert!(error.to_string().contains("--expert-size"));
+        assert!(error.to_string().contains("`Compare::expert_bytes`"));
     }
 
     #[test]

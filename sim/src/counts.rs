@@ -97,24 +97,40 @@ impl Bucket {
         self.demanded() + self.prefetched()
     }
 
+    /// Adds another's. The pattern names every counter, so that a new one that is not added here
+    /// does not compile.
     fn add(&mut self, other: &Self) {
-        self.tokens += other.tokens;
-        self.accesses += other.accesses;
-        self.hits += other.hits;
-        self.unplaced += other.unplaced;
-        self.overflow_events += other.overflow_events;
-        self.prefetches_used += other.prefetches_used;
-        self.prefetches_wasted += other.prefetches_wasted;
-        self.prefetches_cancelled += other.prefetches_cancelled;
-        self.host_served += other.host_served;
-        self.refetches += other.refetches;
-        for (sums, more) in [
-            (&mut self.demand_fetches, &other.demand_fetches),
-            (&mut self.prefetches, &other.prefetches),
-        ] {
-            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-        }
+        let Self {
+            tokens,
+            accesses,
+            hits,
+            demand_fetches,
+            prefetches,
+            prefetches_used,
+            prefetches_wasted,
+            prefetches_cancelled,
+            host_served,
+            refetches,
+            unplaced,
+            overflow_events,
+        } = other;
+        self.tokens += tokens;
+        self.accesses += accesses;
+        self.hits += hits;
+        add_each(&mut self.demand_fetches, demand_fetches);
+        add_each(&mut self.prefetches, prefetches);
+        self.prefetches_used += prefetches_used;
+        self.prefetches_wasted += prefetches_wasted;
+        self.prefetches_cancelled += prefetches_cancelled;
+        self.host_served += host_served;
+        self.refetches += refetches;
+        self.unplaced += unplaced;
+        self.overflow_events += overflow_events;
     }
+}
+
+fn add_each(sums: &mut [u64], more: &[u64]) {
+    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 /// The counts of a whole replay.

@@ -1,7 +1,9 @@
 //! Walks through a trace's steps and hands out events: one layer of one step, distinct experts.
 
+use std::ops::Range;
+
 use hotset_policies::ExpertId;
-use hotset_traces::{Phase, Trace};
+use hotset_traces::{IdColumn, Phase, Trace};
 
 use crate::Steps;
 
@@ -23,12 +25,82 @@ pub trait EventSink<E> {
 
 /// Sends the steps of the phases that `wanted` picks through `sink`. `ids` is the trace's id
 /// column in its own width.
-pub fn drive<E: ExpertId + Default>(
+pub fn drive<E: ExpertId>(
     trace: &Trace,
     ids: &[E],
     steps: &Steps,
     wanted: impl Fn(Phase) -> bool,
     sink: &mut impl EventSink<E>,
+) {
+    walk(trace, ids, steps, wanted, sink);
+}
+
+/// [`drive`] for sinks that take ids of 16 bits, whatever the column's width: what is compiled
+/// for each policy is then compiled once, not once a width.
+pub(crate) fn drive_wide(
+    trace: &Trace,
+    steps: &Steps,
+    wanted: impl Fn(Phase) -> bool,
+    sink: &mut impl EventSink<u16>,
+) {
+    walk(trace, WideIds::of(trace), steps, wanted, sink);
+}
+
+/// Spans of an id column.
+trait IdSpans {
+    type Id: ExpertId;
+    fn span(&mut self, places: Range<usize>) -> &[Self::Id];
+}
+
+impl<E: ExpertId> IdSpans for &[E] {
+    type Id = E;
+
+    #[inline(always)]
+    fn span(&mut self, places: Range<usize>) -> &[E] {
+        &self[places]
+    }
+}
+
+/// An id column in 16 bits: as it lies, or widened span by span.
+pub(crate) struct WideIds<'a> {
+    ids: IdColumn<'a>,
+    widened: Vec<u16>,
+}
+
+impl<'a> WideIds<'a> {
+    pub fn of(trace: &'a Trace) -> Self {
+        Self { ids: trace.ids(), widened: Vec::with_capacity(trace.shape().row_len()) }
+    }
+
+    /// The ids at these places of the column.
+    #[inline(always)]
+    pub fn span(&mut self, places: Range<usize>) -> &[u16] {
+        match self.ids {
+            IdColumn::U8(ids) => {
+                self.widened.clear();
+                self.widened.extend(ids[places].iter().map(|&id| u16::from(id)));
+                &self.widened
+            }
+            IdColumn::U16(ids) => &ids[places],
+        }
+    }
+}
+
+impl IdSpans for WideIds<'_> {
+    type Id = u16;
+
+    #[inline(always)]
+    fn span(&mut self, places: Range<usize>) -> &[u16] {
+        WideIds::span(self, places)
+    }
+}
+
+fn walk<S: IdSpans>(
+    trace: &Trace,
+    mut ids: S,
+    steps: &Steps,
+    wanted: impl Fn(Phase) -> bool,
+    sink: &mut impl EventSink<S::Id>,
 ) {
     let shape = trace.shape();
     let row_len = shape.row_len();
@@ -47,20 +119,22 @@ pub fn drive<E: ExpertId + Default>(
             continue;
         }
         sink.begin_step(step, phase, places.len() as u32);
-        let row = &ids[first * row_len..(first + 1) * row_len];
-        for (layer, &(offset, top_k)) in layers.iter().enumerate() {
-            if places.len() == 1 {
+        if places.len() == 1 {
+            let row = ids.span(first * row_len..(first + 1) * row_len);
+            for (layer, &(offset, top_k)) in layers.iter().enumerate() {
                 let weights = if weighted(sink) {
                     union.weights_of(trace, first * row_len + offset, top_k)
                 } else {
                     &[]
                 };
                 sink.event(layer, &row[offset..offset + top_k], weights);
-            } else {
+            }
+        } else {
+            for (layer, &(offset, top_k)) in layers.iter().enumerate() {
                 union.clear();
                 for place in places.clone() {
                     let start = steps.row(place) * row_len + offset;
-                    union.add(trace, &ids[start..start + top_k], start, weighted(sink));
+                    union.add(trace, ids.span(start..start + top_k), start, weighted(sink));
                 }
                 sink.event(layer, &union.experts, &union.weights);
             }

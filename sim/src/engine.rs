@@ -1,95 +1,59 @@
-//! The engine that copies nothing: it drives the real cache, counts its plans and tells timelines.
+//! The engine that copies nothing: it drives the real cache, counts its plans, and its timelines
+//! follow them.
 
-use hotset_policies::{Action, CacheError, ExpertCache, ExpertId, Plan, Policy, Slots};
+use hotset_policies::miss::MissDispatcher;
+use hotset_policies::{CacheError, ExpertCache, Policy, Slots};
 use hotset_traces::{Phase, Shape};
 
-use crate::forecast::{Forecaster, Guided, Protect};
-use crate::timeline::{Asked, Timeline};
-use crate::{Bucket, Counts, EventSink, Misses, Prefill};
+use crate::forecast::ProfileFollower;
+use crate::meter::{Meter, Served};
+use crate::prefetching::Prefetching;
+use crate::prefill::PrefillService;
+use crate::timeline::{LayerDemand, Timeline};
+use crate::{Counts, EventSink};
 
-/// What an engine does beside demanding experts.
-pub(crate) struct Habits<'a> {
-    pub forecaster: Option<Forecaster<'a>>,
-    pub guided: Option<Guided<'a>>,
-    /// Bytes of an expert in each layer, where they are counted.
-    pub expert_bytes: Vec<u64>,
-    pub prefill: Prefill,
-    pub misses: Misses,
+/// What an engine does beside evicting: one part each.
+pub(crate) struct EngineParts<'a> {
+    pub prefill: PrefillService,
+    /// `None`: every miss is fetched.
+    pub misses: Option<MissDispatcher<u16>>,
+    pub prefetching: Option<Prefetching<'a>>,
+    /// The conversation profiles of a policy that goes by them.
+    pub profiles: Option<ProfileFollower<'a>>,
+    /// Slots from given tokens on, ascending.
     pub resizes: &'a [(u64, Slots)],
-    pub warmup: Option<u64>,
 }
 
 /// Drives one cache through a trace; any number of timelines, one a link, follow its plans.
-pub(crate) struct Engine<'a, P, E> {
+pub(crate) struct Engine<'a, P> {
     cache: ExpertCache<P>,
-    habits: Habits<'a>,
+    parts: EngineParts<'a>,
+    meter: Meter<true>,
     timelines: Vec<Timeline>,
-    counts: Counts,
-    phase: Phase,
-    steady: bool,
-    tokens: u64,
-    experts: Vec<u32>,
-    bases: Vec<u32>,
-    /// Slots that a streamed prefill borrows, and whose experts it overwrote.
-    borrowed: u32,
-    overwritten: Vec<bool>,
-    /// When each expert was last asked for, in events, where misses are chosen by it.
-    recency: Vec<u64>,
-    events: u64,
-    /// The budget of prefetches that is left to the step, in bytes.
-    budget: u64,
-    to_fetch: Vec<u32>,
-    /// Whether each expert of the layer is wanted by the event, where prefetches are cancelled.
-    wanted: Vec<bool>,
-    shown: Vec<E>,
-    shown_weights: Vec<f32>,
-    absent: Vec<(u64, u32, usize)>,
     /// The first change of slots that the cache refused.
     refused: Option<CacheError>,
 }
 
-impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
-    /// `borrowed` slots are what a streamed prefill takes.
+impl<'a, P: Policy> Engine<'a, P> {
+    /// `warmup`: tokens that count as cold; `None`: all until the cache has first been full.
     pub fn new(
         cache: ExpertCache<P>,
         shape: &Shape,
-        habits: Habits<'a>,
-        borrowed: u32,
+        parts: EngineParts<'a>,
+        warmup: Option<u64>,
         timelines: Vec<Timeline>,
     ) -> Self {
-        let experts = shape.total_experts() as usize;
-        let widest = shape.max_experts() as usize;
-        let of = |wanted: bool| if wanted { experts } else { 0 };
-        let control = habits.forecaster.as_ref().map(Forecaster::control);
-        let protects = control.is_none_or(|control| control.protect == Protect::Guesses);
-        let cancels = control.is_some_and(|control| control.cancel);
         let cache = cache.with_ordered_copies();
+        let (cache, cancels) = match &parts.prefetching {
+            Some(prefetching) => (prefetching.protecting(cache), prefetching.cancels()),
+            None => (cache, false),
+        };
         let timelines = match cancels {
             true => timelines.into_iter().map(Timeline::with_cancelling).collect(),
             false => timelines,
         };
-        Self {
-            wanted: vec![false; if cancels { widest } else { 0 }],
-            cache: if protects { cache } else { cache.with_unprotected_prefetch() },
-            budget: 0,
-            to_fetch: Vec::new(),
-            timelines,
-            counts: Counts::new(shape.layers().len()).with_layers(),
-            phase: Phase::Decode,
-            steady: false,
-            tokens: 0,
-            experts: shape.layers().iter().map(|layer| layer.experts).collect(),
-            bases: (0..shape.layers().len()).map(|layer| shape.key_base(layer)).collect(),
-            borrowed,
-            overwritten: vec![false; of(habits.prefill == Prefill::Streamed)],
-            recency: vec![0; of(habits.misses != Misses::Fetch)],
-            events: 0,
-            shown: Vec::with_capacity(widest),
-            shown_weights: Vec::new(),
-            absent: Vec::with_capacity(widest),
-            refused: None,
-            habits,
-        }
+        let meter = Meter::new(shape.layers().len(), warmup);
+        Self { cache, parts, meter, timelines, refused: None }
     }
 
     /// Counts, times and recordings of the run.
@@ -99,267 +63,141 @@ impl<'a, P: Policy, E: ExpertId> Engine<'a, P, E> {
     pub fn finish(self) -> Result<(Counts, Vec<Timeline>), CacheError> {
         match self.refused {
             Some(refused) => Err(refused),
-            None => Ok((self.counts, self.timelines)),
+            None => Ok((self.meter.finish(), self.timelines)),
         }
     }
 
-    fn bucket(&mut self) -> &mut Bucket {
-        self.counts.bucket_mut(self.phase, self.steady)
-    }
-
-    /// Whether this step goes past the cache.
-    fn passes_by(&self) -> bool {
-        self.phase == Phase::Prefill && self.habits.prefill != Prefill::OnDemand
-    }
-
-    /// Tells the policy what the running conversations are expected to use, if that has changed.
+    /// Gives the policy the profile of the running conversations, if that has changed.
     fn follow_profile(&mut self) {
-        if let Some(guided) = &mut self.habits.guided
-            && let Some(profile) = guided.changed()
+        if let Some(profiles) = &mut self.parts.profiles
+            && let Some(profile) = profiles.changed()
         {
             self.cache.set_profile(profile);
         }
     }
 
+    fn note(&mut self, changed: Result<(), CacheError>) {
+        if let Err(refused) = changed {
+            self.refused.get_or_insert(refused);
+        }
+    }
+
     fn resize(&mut self) {
-        while let Some((token, slots)) = self.habits.resizes.first()
-            && *token <= self.tokens
+        while let Some((token, slots)) = self.parts.resizes.first()
+            && *token <= self.meter.clock().tokens()
         {
-            self.habits.resizes = &self.habits.resizes[1..];
-            if let Err(refused) = self.cache.resize(slots) {
-                self.refused.get_or_insert(refused);
-            }
+            self.parts.resizes = &self.parts.resizes[1..];
+            let changed = self.cache.resize(slots).map(|_| ());
+            self.note(changed);
         }
     }
 
-    fn borrow_slots(&mut self) {
-        match self.cache.invalidate(0, 0..self.borrowed.min(self.cache.capacity())) {
-            Ok(keys) => keys.iter().for_each(|&key| self.overwritten[key as usize] = true),
-            Err(refused) => {
-                self.refused.get_or_insert(refused);
-            }
-        }
-    }
-
-    fn pass_by(&mut self, layer: usize, experts: &[E]) {
+    fn pass_by(&mut self, layer: usize, experts: &[u16]) {
         let distinct = experts.len() as u32;
-        let (hits, copied, unplaced) = match self.habits.prefill {
-            Prefill::Streamed => (0, self.experts[layer], 0),
-            _ => {
-                let there = |e: &&E| self.cache.slot_of(layer, e.index()).is_some();
-                let hits = experts.iter().filter(there).count() as u32;
-                (hits, distinct - hits, distinct - hits)
-            }
-        };
-        let bucket = self.bucket();
-        bucket.accesses += u64::from(distinct);
-        bucket.hits += u64::from(hits);
-        bucket.demand_fetches[layer] += u64::from(copied);
-        bucket.unplaced += u64::from(unplaced);
-        self.counts.add_layer(self.phase, layer, distinct, hits);
+        let passed = self.parts.prefill.pass_by(&self.cache, layer, experts);
+        let (hits, copies, unplaced) = (passed.hits, passed.copies, passed.unplaced);
+        self.meter.serve(layer, Served { distinct, hits, copies, unplaced, ..Served::default() });
+        let streams = self.parts.prefill.streams();
         for timeline in &mut self.timelines {
-            if self.habits.prefill == Prefill::Streamed {
+            if streams {
                 timeline.stream_layer(layer, distinct);
             } else {
-                let (copies, placements) = (copied, &[]);
-                let none = Asked { layer, distinct, copies, host: 0, prefetched: 0, placements };
-                timeline.demand(none);
+                timeline.demand(LayerDemand::unplanned(layer, distinct, copies, 0));
                 timeline.finish_layer();
             }
         }
     }
 
-    /// Splits an event into what the cache is shown and what the host serves; returns how many
-    /// those are.
-    fn choose(&mut self, layer: usize, experts: &[E], weights: &[f32]) -> u32 {
-        self.events += 1;
-        self.shown.clear();
-        self.shown_weights.clear();
-        self.absent.clear();
-        for (rank, expert) in experts.iter().enumerate() {
-            let key = (self.bases[layer] + expert.index()) as usize;
-            if self.cache.slot_of(layer, expert.index()).is_some() {
-                self.shown.push(*expert);
-                self.shown_weights.extend(weights.get(rank));
-            } else {
-                // Most recent first, then by id.
-                self.absent.push((u64::MAX - self.recency[key], expert.index(), rank));
-            }
-            self.recency[key] = self.events;
-        }
-        self.absent.sort_unstable();
-        let fetched = self.habits.misses.fetched(self.absent.len() as u32);
-        for &(_, _, rank) in &self.absent[..fetched as usize] {
-            self.shown.push(experts[rank]);
-            self.shown_weights.extend(weights.get(rank));
-        }
-        self.absent.len() as u32 - fetched
-    }
-
     /// The host serves the whole event; the cache never hears of it.
     #[cold]
     fn leave_to_host(&mut self, layer: usize, host: u32) {
-        let bucket = self.bucket();
-        bucket.accesses += u64::from(host);
-        bucket.host_served += u64::from(host);
-        self.counts.add_layer(self.phase, layer, host, 0);
+        self.meter.serve(layer, Served { distinct: host, host, ..Served::default() });
         for timeline in &mut self.timelines {
-            let (distinct, placements) = (host, &[]);
-            timeline.demand(Asked { layer, distinct, copies: 0, host, prefetched: 0, placements });
+            timeline.demand(LayerDemand::unplanned(layer, host, 0, host));
         }
         self.finish_layer(layer);
     }
 
     #[inline(always)]
     fn finish_layer(&mut self, layer: usize) {
-        if self.habits.forecaster.is_some() {
-            self.prefetch(layer);
+        let Self { cache, parts, meter, timelines, .. } = self;
+        if let Some(prefetching) = &mut parts.prefetching {
+            prefetching.prefetch(layer, cache, meter, &mut parts.prefill, timelines);
         }
-        for timeline in &mut self.timelines {
+        for timeline in timelines {
             timeline.finish_layer();
         }
     }
-
-    fn prefetch(&mut self, layer: usize) {
-        let Some(forecaster) = &mut self.habits.forecaster else { return };
-        forecaster.observe(layer);
-        let budgeted = forecaster.control().budget_bytes().is_some();
-        for target in forecaster.targets(layer) {
-            let experts = forecaster.guess(layer, target);
-            let plan = if budgeted {
-                let bytes = self.habits.expert_bytes[target];
-                self.to_fetch.clear();
-                for &expert in experts {
-                    if self.cache.slot_of(target, expert).is_none() {
-                        let Some(left) = self.budget.checked_sub(bytes) else { continue };
-                        self.budget = left;
-                    }
-                    self.to_fetch.push(expert);
-                }
-                self.cache.prefetch(target, &self.to_fetch)
-            } else {
-                self.cache.prefetch(target, experts)
-            };
-            let bucket = self.counts.bucket_mut(self.phase, self.steady);
-            bucket.prefetches[target] += u64::from(plan.fetches);
-            bucket.prefetches_wasted += u64::from(plan.wasted);
-            bucket.refetches += refetches(&mut self.overwritten, self.bases[target], &plan);
-            for timeline in &mut self.timelines {
-                timeline.prefetch(target, &plan);
-            }
-        }
-    }
-
-    /// Takes back the prefetches for a layer that have not begun and that the event does not want.
-    #[cold]
-    fn cancel_unwanted(&mut self, layer: usize, experts: &[E]) {
-        let mark = |wanted: &mut [bool], to| {
-            experts.iter().for_each(|expert| wanted[expert.index() as usize] = to);
-        };
-        mark(&mut self.wanted, true);
-        let (wanted, cancelled) = (&self.wanted, &mut self.to_fetch);
-        cancelled.clear();
-        for timeline in &mut self.timelines {
-            timeline.route_and_cancel(layer, |expert| {
-                let unwanted = !wanted[expert as usize];
-                if unwanted {
-                    cancelled.push(expert);
-                }
-                unwanted
-            });
-        }
-        mark(&mut self.wanted, false);
-        let bucket = self.counts.bucket_mut(self.phase, self.steady);
-        for &expert in &self.to_fetch {
-            self.cache.discard(layer, expert);
-            bucket.prefetches[layer] -= 1;
-            bucket.prefetches_cancelled += 1;
-        }
-    }
 }
 
-/// How many of a plan's fetches bring back what a streamed prefill overwrote.
-fn refetches(overwritten: &mut [bool], base: u32, plan: &Plan<'_>) -> u64 {
-    if overwritten.is_empty() {
-        return 0;
-    }
-    let fetched = plan.placements.iter().filter(|p| p.action == Action::Fetch);
-    let again = |key: u32| u64::from(std::mem::take(&mut overwritten[key as usize]));
-    fetched.map(|placement| base + placement.expert).map(again).sum()
-}
-
-impl<P: Policy, E: ExpertId> EventSink<E> for Engine<'_, P, E> {
+impl<P: Policy> EventSink<u16> for Engine<'_, P> {
     const WEIGHTS: bool = P::OBSERVES;
 
     fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32) {
         self.resize();
-        self.steady = match self.habits.warmup {
-            Some(warmup) => self.tokens >= warmup,
-            None => self.steady || self.cache.resident() == self.cache.capacity(),
-        };
-        self.phase = phase;
-        self.tokens += u64::from(tokens);
-        self.bucket().tokens += u64::from(tokens);
-        if !self.passes_by() {
+        let cache = &self.cache;
+        self.meter.begin_step(phase, tokens, || cache.resident() == cache.capacity());
+        if self.parts.prefill.passes_by(phase) {
+            let changed = self.parts.prefill.begin_step(&mut self.cache);
+            self.note(changed);
+        } else {
             self.cache.begin_step(tokens);
-        } else if self.habits.prefill == Prefill::Streamed {
-            self.borrow_slots();
         }
-        if let Some(guided) = &mut self.habits.guided {
-            guided.begin_step(step);
+        if let Some(profiles) = &mut self.parts.profiles {
+            profiles.begin_step(step);
             self.follow_profile();
         }
-        if let Some(forecaster) = &mut self.habits.forecaster {
-            forecaster.begin_step(step);
-            self.budget = forecaster.control().budget_bytes().unwrap_or(0);
+        if let Some(prefetching) = &mut self.parts.prefetching {
+            prefetching.begin_step(step);
         }
+        let steady = self.meter.clock().is_steady();
         for timeline in &mut self.timelines {
-            timeline.begin_step(phase, self.steady, tokens);
+            timeline.begin_step(phase, steady, tokens);
         }
     }
 
     #[inline]
-    fn event(&mut self, layer: usize, experts: &[E], weights: &[f32]) {
-        if let Some(guided) = &mut self.habits.guided {
-            guided.observe(layer);
+    fn event(&mut self, layer: usize, experts: &[u16], weights: &[f32]) {
+        if let Some(profiles) = &mut self.parts.profiles {
+            profiles.observe(layer);
             if layer == 0 {
                 self.follow_profile();
             }
         }
-        if self.passes_by() {
-            if let Some(forecaster) = &mut self.habits.forecaster {
-                forecaster.observe(layer);
+        if self.parts.prefill.passes_by(self.meter.clock().phase()) {
+            if let Some(prefetching) = &mut self.parts.prefetching {
+                prefetching.observe(layer);
             }
             return self.pass_by(layer, experts);
         }
-        if !self.wanted.is_empty() {
-            self.cancel_unwanted(layer, experts);
+        let Self { cache, parts, meter, timelines, .. } = self;
+        if let Some(prefetching) = &mut parts.prefetching
+            && prefetching.cancels()
+        {
+            prefetching.cancel_unwanted(layer, experts, cache, meter, timelines);
         }
         let mut host = 0;
-        let plan = if self.recency.is_empty() {
-            self.cache.demand_weighted(layer, experts, weights)
-        } else {
-            host = self.choose(layer, experts, weights);
-            if self.shown.is_empty() {
-                return self.leave_to_host(layer, host);
+        let plan = match &mut parts.misses {
+            None => cache.demand_weighted(layer, experts, weights),
+            Some(dispatcher) => {
+                let event = dispatcher.choose(cache, layer, experts, weights);
+                host = event.host;
+                if event.demanded.is_empty() {
+                    return self.leave_to_host(layer, host);
+                }
+                cache.demand_weighted(layer, event.demanded, event.weights)
             }
-            self.cache.demand_weighted(layer, &self.shown, &self.shown_weights)
         };
-        let mut asked = Asked::of(layer, &plan);
-        (asked.distinct, asked.host) = (asked.distinct + host, host);
-        let bucket = self.counts.bucket_mut(self.phase, self.steady);
-        bucket.accesses += u64::from(asked.distinct);
-        bucket.hits += u64::from(plan.hits);
-        bucket.demand_fetches[layer] += u64::from(asked.copies);
-        bucket.unplaced += u64::from(plan.unplaced);
-        bucket.overflow_events += u64::from(plan.overflow);
+        let served = Served::of(&plan);
+        let bucket =
+            meter.serve(layer, Served { distinct: served.distinct + host, host, ..served });
         bucket.prefetches_used += u64::from(plan.prefetch_hits);
         bucket.prefetches_wasted += u64::from(plan.wasted);
-        bucket.host_served += u64::from(host);
-        bucket.refetches += refetches(&mut self.overwritten, self.bases[layer], &plan);
-        self.counts.add_layer(self.phase, layer, asked.distinct, plan.hits);
-        for timeline in &mut self.timelines {
-            timeline.demand(asked);
+        bucket.refetches += parts.prefill.refetches(layer, &plan);
+        let mut demand = LayerDemand::of(layer, &plan);
+        (demand.distinct, demand.host) = (demand.distinct + host, host);
+        for timeline in timelines {
+            timeline.demand(demand);
         }
         self.finish_layer(layer);
         self.cache.release(layer);

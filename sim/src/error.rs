@@ -30,7 +30,7 @@ pub enum SimError {
     },
     /// A size in bytes, but the experts' size is not known.
     #[error(
-        "capacity {text} needs the size of an expert, which the trace lacks: give --expert-size"
+        "capacity {text} needs the size of an expert, which the trace lacks: give `Compare::expert_bytes`"
     )]
     ExpertSizeUnknown {
         /// What was given.
@@ -122,7 +122,7 @@ pub enum SimError {
     /// More picoseconds than the clock can count.
     #[error(
         "the run would take up to {days} days on link '{link}', more than the clock counts (106): \
-         check --compute-ms, --expert-size and the link's rate"
+         check `TimeModel::compute`, `Compare::expert_bytes` and the link's rate"
     )]
     TooLong {
         /// The link.
@@ -133,18 +133,18 @@ pub enum SimError {
     /// Copies are taken back as time goes by, which is another time on every link.
     #[error(
         "'cancel=true' depends on when copies run, so it needs exactly one link with timelines and \
-         copies in order: give one --link, and leave --no-timeline and --copies out"
+         copies in order: give one `Compare::links`, and leave `Compare::timelines` and `TimeModel::copies` out"
     )]
     CancelNeedsOneLink,
     /// A budget in bytes, but the experts' size is not known.
     #[error(
-        "a prefetch budget needs the size of an expert, which the trace lacks: give --expert-size"
+        "a prefetch budget needs the size of an expert, which the trace lacks: give `Compare::expert_bytes`"
     )]
     BudgetNeedsSize,
     /// A predictor that does not learn in the run, and was not trained before it.
     #[error(
         "prefetcher '{name}' learns nothing in the run (learn=trained) and must be trained on a part of the \
-         trace: give --train 50%"
+         trace: give `Training::share` 50%"
     )]
     UntrainedPredictor {
         /// The predictor.
@@ -162,13 +162,6 @@ pub enum SimError {
     /// A replay in full is of one setting.
     #[error("give one policy, one scope and one capacity; 'compare' takes several")]
     OneSetting,
-    /// A replay in full knows no parts of a trace.
-    #[error(
-        "a replay in full is of the trace as it is: 'compare' takes --train, --shuffle, \
-         --no-timeline, trained policies and prefetchers (learn=trained), and the adaptive scope; 'trace shuffle' writes a shuffled \
-         trace"
-    )]
-    WholeTrace,
     /// One access at a time has no events to hang copies on.
     #[error("{what} needs event semantics")]
     EventsOnly {

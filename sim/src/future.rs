@@ -2,31 +2,32 @@
 
 use std::sync::{Arc, OnceLock};
 
-use hotset_policies::{ExpertId, Future, Key};
+use hotset_policies::{Future, Key};
 use hotset_traces::{Phase, Trace};
 
-use crate::{EventSink, Prefill, Scope, Semantics, SimError, Steps, drive};
+use crate::drive::{EventSink, drive_wide};
+use crate::{PhaseFilter, Prefill, Scope, Semantics, SimError, Steps};
 
 /// The stream of accesses of each pool, in the order in which a replay makes them.
 pub struct Futures<'a> {
     trace: &'a Trace,
     steps: &'a Steps,
     semantics: Semantics,
-    phase: Option<Phase>,
+    phase: PhaseFilter,
     prefill: Prefill,
     global: OnceLock<Option<Arc<[Arc<Future>]>>>,
     layer: OnceLock<Option<Arc<[Arc<Future>]>>>,
 }
 
 impl<'a> Futures<'a> {
-    /// The future of a replay of the steps of `phase` (`None`: all) under `semantics`. Nothing is
+    /// The future of a replay of the steps that `phase` picks under `semantics`. Nothing is
     /// read before it is asked for.
     #[must_use]
     pub fn new(
         trace: &'a Trace,
         steps: &'a Steps,
         semantics: Semantics,
-        phase: Option<Phase>,
+        phase: PhaseFilter,
     ) -> Self {
         let (global, layer) = (OnceLock::new(), OnceLock::new());
         Self { trace, steps, semantics, phase, prefill: Prefill::OnDemand, global, layer }
@@ -67,22 +68,17 @@ impl<'a> Futures<'a> {
         };
         // Nearly right where all phases are wanted, so that the streams are not copied to grow.
         let accesses = match self.phase {
-            None => self.trace.ids().len() / keys.len(),
-            Some(_) => 0,
+            PhaseFilter::All => self.trace.ids().len() / keys.len(),
+            PhaseFilter::Prefill | PhaseFilter::Decode | PhaseFilter::Verify => 0,
         };
         let pools = keys.iter().map(|_| Vec::with_capacity(accesses)).collect();
         let mut streams = Streams { bases, pools };
         let cached = |phase| phase != Phase::Prefill || self.prefill == Prefill::OnDemand;
-        let wanted = |phase| self.phase.is_none_or(|only| only == phase) && cached(phase);
-        match (self.trace.ids(), self.semantics) {
-            (hotset_traces::IdColumn::U8(ids), Semantics::Event) => {
-                drive(self.trace, ids, self.steps, wanted, &mut streams);
-            }
-            (hotset_traces::IdColumn::U16(ids), Semantics::Event) => {
-                drive(self.trace, ids, self.steps, wanted, &mut streams);
-            }
-            (ids, Semantics::Sequential) => {
-                let row_len = shape.row_len();
+        let wanted = |phase| self.phase.wants(phase) && cached(phase);
+        match self.semantics {
+            Semantics::Event => drive_wide(self.trace, self.steps, wanted, &mut streams),
+            Semantics::Sequential => {
+                let (ids, row_len) = (self.trace.ids(), shape.row_len());
                 for row in (0..self.trace.tokens()).filter(|&row| wanted(self.trace.phase(row))) {
                     for (layer, layer_shape) in shape.layers().iter().enumerate() {
                         let start = row * row_len + shape.row_offset(layer);
@@ -114,13 +110,13 @@ impl Streams {
     }
 }
 
-impl<E: ExpertId> EventSink<E> for Streams {
+impl EventSink<u16> for Streams {
     const WEIGHTS: bool = false;
 
     fn begin_step(&mut self, _: usize, _: Phase, _: u32) {}
 
-    fn event(&mut self, layer: usize, experts: &[E], _: &[f32]) {
-        self.add(layer, experts.iter().map(|expert| expert.index()));
+    fn event(&mut self, layer: usize, experts: &[u16], _: &[f32]) {
+        self.add(layer, experts.iter().map(|&expert| u32::from(expert)));
     }
 
     fn end_step(&mut self) {}

@@ -8,6 +8,7 @@
 mod adaptive;
 mod bypass;
 mod capacity;
+mod columns;
 mod compare;
 mod compose;
 mod counts;
@@ -20,13 +21,21 @@ mod forecast;
 mod future;
 mod journal;
 mod knee;
-mod misses;
+mod meter;
+mod parts;
+mod phase_filter;
+mod prefetching;
 mod prefill;
+mod prepare;
 mod prices;
+mod progress;
 mod replay;
 mod replay_report;
 mod report;
+mod request;
+mod sequential;
 mod serving;
+mod setting;
 mod steps;
 mod sweep;
 pub mod timeline;
@@ -35,7 +44,8 @@ mod verify_live;
 
 pub use adaptive::AdaptiveSplit;
 pub use capacity::{Capacity, Scope, even_split};
-pub use compare::{Compare, Progress, check_columns, compare};
+pub use columns::check_columns;
+pub use compare::compare;
 pub use compose::{Arrival, Composition};
 pub use counts::{Bucket, Counts, Window};
 pub use curve::{CurveSetting, LruCurve};
@@ -43,20 +53,25 @@ pub use drive::{EventSink, drive};
 pub use elastic::Schedule;
 pub use error::SimError;
 pub use forecast::{
-    Control, Forecast, Learn, OracleConfig, Prefetch, Priority, Protect, Quality, Source,
-    check_needs, predictors, score, score_predictor, train_predictor, trained, trained_guide,
+    Forecast, GuidedPolicy, Learn, OracleConfig, Prefetch, PrefetchSource, Quality, check_needs,
+    predictors, score, score_predictor, train_predictor, trained, trained_guide,
 };
 pub use future::Futures;
 pub use knee::{Knee, KneeRule, knee_of_chord, knee_of_saving};
-pub use misses::Misses;
+pub use parts::Parts;
+pub use phase_filter::PhaseFilter;
 pub use prefill::Prefill;
+pub use prepare::{Preparation, Size};
 pub use prices::{Breakdown, Prices};
-pub use replay::{Semantics, Setting, replay, replay_timed};
+pub use progress::ReplayProgress;
+pub use replay::{replay, replay_timed};
 pub use replay_report::{LayerRow, LayerTime, Recording, ReplayReport, StepTimes, replay_in_full};
-pub use report::{LinkPrice, PhaseChoice, Report, Row, SCHEMA, Settings, TraceSummary};
+pub use report::{LinkPrice, Report, Row, SCHEMA, Settings, TraceSummary};
+pub use request::{Compare, CountedUses, Training};
 pub use serving::Serving;
+pub use setting::{Semantics, Setting};
 pub use steps::{PREFILL_CHUNK, Steps};
 pub use sweep::{LruPoints, Sweep, SweepReport, sweep};
 pub use timeline::{Compute, CopyOrder, Spent, TimeModel, Timeline, Times, Wait};
-pub use training::{Shuffle, Split, uses};
+pub use training::{Shuffle, SplitTrace, TrainingSplit, uses};
 pub use verify_live::{LiveError, LiveReport, LiveRow, LiveSpent, PrefetchEffect, verify_live};

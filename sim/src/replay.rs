@@ -1,117 +1,26 @@
 //! One setting replayed over one trace: the counting core.
 //!
 //! Event semantics drive the real cache, as an engine does. Sequential semantics take one access
-//! at a time, as cache simulators do, and exist for parity with them.
+//! at a time, as cache simulators do, and exist for parity with them. What is compiled for each
+//! policy is compiled three times: the plain cache, the engine around it, and one access at a
+//! time; nothing else is generic over policies.
 
 use std::sync::Arc;
 
-use hotset_policies::predict::AnyPredictor;
-use hotset_policies::semantic::Guide;
-use hotset_policies::{
-    Anyone, Belady, Bound, Event, ExpertCache, ExpertId, Future, Key, Policy, PolicySpec,
-    PoolShape, Slots, Visitor,
-};
-use hotset_traces::{IdColumn, Phase, Shape, Trace, WeightColumn};
-use serde::{Deserialize, Serialize};
+use hotset_policies::miss::{MissDispatcher, MissHandler};
+use hotset_policies::{Belady, Bound, ExpertCache, Future, Policy, PoolShape, Visitor};
+use hotset_traces::{Phase, Trace};
 
 use crate::bypass::replay_bypass;
-use crate::engine::{Engine, Habits};
-use crate::forecast::{Forecaster, Guided};
-use crate::{
-    Counts, EventSink, Futures, Misses, Prefetch, Prefill, Scope, SimError, Steps, Timeline, drive,
-};
-
-/// How accesses reach the policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Semantics {
-    /// A layer's distinct experts arrive together and none of them may evict another.
-    Event,
-    /// One access at a time.
-    Sequential,
-}
-
-impl Semantics {
-    /// Its name on the command line and in results.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Event => "event",
-            Self::Sequential => "sequential",
-        }
-    }
-}
-
-/// One cache to replay a trace through.
-#[derive(Debug, Clone)]
-pub struct Setting {
-    /// Its policy.
-    pub policy: PolicySpec,
-    /// Its slots, and with them its scope.
-    pub slots: Slots,
-    /// Event or sequential.
-    pub semantics: Semantics,
-    /// The steps to replay; `None`: all.
-    pub phase: Option<Phase>,
-    /// Tokens that count as cold; `None`: all until the cache has first been full.
-    pub warmup: Option<u64>,
-    /// Uses of each dense key in a part of the trace that is not replayed, for policies that are
-    /// trained.
-    pub training: Option<Arc<[u64]>>,
-    /// Who says what to prefetch.
-    pub prefetch: Prefetch,
-    /// The predictor as training left it; `None`: it begins knowing nothing.
-    pub predictor: Option<Arc<AnyPredictor>>,
-    /// The guide of a policy that goes by profiles, as training left it; `None`: it begins knowing
-    /// no conversation.
-    pub guide: Option<Arc<Guide>>,
-    /// Bytes of an expert in each layer, for a prefetch budget; empty: unknown.
-    pub expert_bytes: Vec<u64>,
-    /// How prefill uses the cache.
-    pub prefill: Prefill,
-    /// What becomes of misses.
-    pub misses: Misses,
-    /// Slots from given tokens on, ascending, in the cache's scope.
-    pub resizes: Vec<(u64, Slots)>,
-}
-
-impl Setting {
-    /// A cache that fetches every miss, in event semantics, over all phases.
-    #[must_use]
-    pub fn new(policy: PolicySpec, slots: Slots) -> Self {
-        Self {
-            policy,
-            slots,
-            semantics: Semantics::Event,
-            phase: None,
-            warmup: None,
-            prefetch: Prefetch::None,
-            predictor: None,
-            guide: None,
-            expert_bytes: Vec::new(),
-            prefill: Prefill::OnDemand,
-            misses: Misses::Fetch,
-            resizes: Vec::new(),
-            training: None,
-        }
-    }
-
-    /// Whether the cache is only asked for what each layer needs.
-    fn is_plain(&self) -> bool {
-        self.prefetch == Prefetch::None
-            && self.prefill == Prefill::OnDemand
-            && self.misses == Misses::Fetch
-            && self.resizes.is_empty()
-            && self.policy.guide().is_none()
-    }
-
-    fn scope(&self) -> Scope {
-        match self.slots {
-            Slots::Global(_) => Scope::Global,
-            Slots::Layer(_) => Scope::Layer,
-        }
-    }
-}
+use crate::capacity::dimensions;
+use crate::drive::{EventSink, drive_wide};
+use crate::engine::{Engine, EngineParts};
+use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
+use crate::meter::{Meter, Served};
+use crate::prefetching::Prefetching;
+use crate::prefill::PrefillService;
+use crate::sequential;
+use crate::{Counts, Futures, Prefetch, Scope, Semantics, Setting, SimError, Steps, Timeline};
 
 /// Replays `trace`, in `steps`, through one setting. `futures` serves the bounds and must be of
 /// the same trace, steps, semantics and phase.
@@ -139,20 +48,6 @@ pub fn replay_timed(
     setting: &Setting,
     timelines: Vec<Timeline>,
 ) -> Result<(Counts, Vec<Timeline>), SimError> {
-    match trace.ids() {
-        IdColumn::U8(ids) => replay_ids(trace, ids, steps, futures, setting, timelines),
-        IdColumn::U16(ids) => replay_ids(trace, ids, steps, futures, setting, timelines),
-    }
-}
-
-fn replay_ids<E: ExpertId + Default>(
-    trace: &Trace,
-    ids: &[E],
-    steps: &Steps,
-    futures: &Futures<'_>,
-    setting: &Setting,
-    timelines: Vec<Timeline>,
-) -> Result<(Counts, Vec<Timeline>), SimError> {
     let needs_events = if !timelines.is_empty() {
         Some("a timeline")
     } else {
@@ -161,27 +56,26 @@ fn replay_ids<E: ExpertId + Default>(
     };
     match needs_events {
         Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
-        _ => setting.policy.visit(Run { trace, ids, steps, futures, setting, timelines }),
+        _ => setting.policy.visit(PolicyReplay { trace, steps, futures, setting, timelines }),
     }
 }
 
 /// Replays with whatever policy it is handed.
-struct Run<'a, 'f, E> {
+struct PolicyReplay<'a, 'f> {
     trace: &'a Trace,
-    ids: &'a [E],
     steps: &'a Steps,
     futures: &'a Futures<'f>,
     setting: &'a Setting,
     timelines: Vec<Timeline>,
 }
 
-impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
+impl Visitor for PolicyReplay<'_, '_> {
     type Output = Result<(Counts, Vec<Timeline>), SimError>;
 
     fn online<P: Policy + Send>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output {
         match self.setting.semantics {
             Semantics::Event => self.events(|_, pool| build(pool)),
-            Semantics::Sequential => self.sequential(|_, pool| build(pool)),
+            Semantics::Sequential => self.one_at_a_time(|_, pool| build(pool)),
         }
     }
 
@@ -190,43 +84,34 @@ impl<E: ExpertId + Default> Visitor for Run<'_, '_, E> {
         let build = |pool: usize, shape: &PoolShape| build(shape, &counts[pool]);
         match self.setting.semantics {
             Semantics::Event => self.events(build),
-            Semantics::Sequential => self.sequential(build),
+            Semantics::Sequential => self.one_at_a_time(build),
         }
     }
 
     fn offline(self, bound: Bound) -> Self::Output {
         let serves_all = self.setting.prefetch == Prefetch::None
-            && self.setting.misses == Misses::Fetch
+            && self.setting.misses == MissHandler::Fetch
             && (bound == Bound::Belady || self.setting.is_plain());
         if !serves_all {
             let policy = self.setting.policy.info().name.to_owned();
             return Err(SimError::BoundAlone { policy });
         }
         if bound == Bound::BeladyBypass {
-            let (experts, top_k) = dimensions(self.trace.shape());
-            let pools = self.setting.slots.pools(&experts, &top_k)?;
-            let capacities: Vec<u32> = pools.iter().map(|pool| pool.capacity).collect();
-            return replay_bypass(
-                (self.trace, self.ids, self.steps),
-                self.futures,
-                (self.setting.scope(), &capacities),
-                self.setting.semantics,
-                (self.setting.phase, self.setting.warmup),
-                self.timelines,
-            );
+            let Self { trace, steps, futures, setting, timelines } = self;
+            return replay_bypass(trace, steps, futures, setting, timelines);
         }
         let futures = self.futures.of(self.setting.scope())?;
         let future = |pool: usize| -> Arc<Future> { Arc::clone(&futures[pool]) };
         match self.setting.semantics {
             Semantics::Event => self.events(|pool, shape| Belady::<true>::new(shape, future(pool))),
             Semantics::Sequential => {
-                self.sequential(|pool, shape| Belady::<false>::new(shape, future(pool)))
+                self.one_at_a_time(|pool, shape| Belady::<false>::new(shape, future(pool)))
             }
         }
     }
 }
 
-impl<'a, E: ExpertId + Default> Run<'a, '_, E> {
+impl<'a> PolicyReplay<'a, '_> {
     /// Uses of the keys of each pool in the training part.
     fn training(&self) -> Result<Vec<Vec<u64>>, SimError> {
         let counts = self.setting.training.as_deref().ok_or_else(|| SimError::NeedsTraining {
@@ -246,59 +131,58 @@ impl<'a, E: ExpertId + Default> Run<'a, '_, E> {
             .collect())
     }
 
-    fn wants(&self, phase: Phase) -> bool {
-        self.setting.phase.is_none_or(|only| only == phase)
-    }
-
     fn events<P: Policy>(
         self,
         build: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
-        let (experts, top_k) = dimensions(self.trace.shape());
-        let cache = ExpertCache::new(&experts, &top_k, &self.setting.slots, build)?;
-        if !(self.setting.is_plain() && self.timelines.is_empty()) {
-            return self.engine(cache);
+        let (trace, steps, setting) = (self.trace, self.steps, self.setting);
+        let (experts, top_k) = dimensions(trace.shape());
+        let cache = ExpertCache::new(&experts, &top_k, &setting.slots, build)?;
+        let wanted = |phase| setting.phase.wants(phase);
+        if setting.is_plain() && self.timelines.is_empty() {
+            let meter = Meter::new(experts.len(), setting.warmup);
+            let mut sink = PlainCache { cache: cache.with_ordered_copies(), meter };
+            drive_wide(trace, steps, wanted, &mut sink);
+            return Ok((sink.meter.finish(), Vec::new()));
         }
-        let mut sink = Counter {
-            cache: cache.with_ordered_copies(),
-            counts: Counts::new(experts.len()),
-            phase: Phase::Decode,
-            steady: false,
-            tokens: 0,
-            warmup: self.setting.warmup,
-        };
-        drive(self.trace, self.ids, self.steps, |phase| self.wants(phase), &mut sink);
-        Ok((sink.counts, Vec::new()))
-    }
-
-    fn engine<P: Policy>(self, cache: ExpertCache<P>) -> Result<(Counts, Vec<Timeline>), SimError> {
-        let setting = self.setting;
-        let borrowed = match setting.prefill {
-            Prefill::Streamed => Prefill::borrowed(self.trace.shape(), &setting.slots)?,
-            _ => 0,
-        };
-        let habits = Habits {
-            forecaster: self.forecaster()?,
-            guided: self.guided()?,
-            expert_bytes: setting.expert_bytes.clone(),
-            prefill: setting.prefill,
-            misses: setting.misses,
-            resizes: &setting.resizes,
-            warmup: setting.warmup,
-        };
-        let wants = |phase| setting.phase.is_none_or(|only| only == phase);
-        let shape = self.trace.shape();
-        let mut engine = Engine::new(cache, shape, habits, borrowed, self.timelines);
-        drive(self.trace, self.ids, self.steps, wants, &mut engine);
+        let parts = self.parts()?;
+        let mut engine = Engine::new(cache, trace.shape(), parts, setting.warmup, self.timelines);
+        drive_wide(trace, steps, wanted, &mut engine);
         Ok(engine.finish()?)
     }
 
-    fn guided(&self) -> Result<Option<Guided<'a>>, SimError> {
+    fn one_at_a_time<P: Policy>(
+        self,
+        build: impl FnMut(usize, &PoolShape) -> P,
+    ) -> Result<(Counts, Vec<Timeline>), SimError> {
+        Ok((sequential::replay(self.trace, self.setting, build)?, Vec::new()))
+    }
+
+    /// What the setting's engine does beside evicting.
+    fn parts(&self) -> Result<EngineParts<'a>, SimError> {
+        let (shape, setting) = (self.trace.shape(), self.setting);
+        let prefill = PrefillService::new(setting.prefill, shape, &setting.slots)?;
+        let forecaster = self.forecaster()?;
+        let misses = match setting.misses {
+            MissHandler::Fetch => None,
+            handler @ (MissHandler::Host | MissHandler::Balanced { .. }) => {
+                Some(MissDispatcher::new(handler, &dimensions(shape).0))
+            }
+        };
+        Ok(EngineParts {
+            prefill,
+            misses,
+            prefetching: forecaster.map(|source| Prefetching::new(source, shape.max_experts())),
+            profiles: self.profiles()?,
+            resizes: &setting.resizes,
+        })
+    }
+
+    fn profiles(&self) -> Result<Option<ProfileFollower<'a>>, SimError> {
         let setting = self.setting;
-        let Some(config) = setting.policy.guide() else { return Ok(None) };
-        let config = (setting.policy.info().name, &config);
+        let Some(policy) = GuidedPolicy::of(&setting.policy) else { return Ok(None) };
         let trained = setting.guide.as_deref();
-        Guided::of(self.trace, self.steps, setting.phase, config, trained).map(Some)
+        ProfileFollower::of(self.trace, self.steps, setting.phase, &policy, trained).map(Some)
     }
 
     fn forecaster(&self) -> Result<Option<Forecaster<'a>>, SimError> {
@@ -317,148 +201,33 @@ impl<'a, E: ExpertId + Default> Run<'a, '_, E> {
             return Err(SimError::UntrainedPredictor { name });
         }
         let predictor = setting.predictor.as_deref();
-        Forecaster::of(self.trace, self.steps, setting.phase, forecast, predictor).map(Some)
-    }
-
-    fn sequential<P: Policy>(
-        &self,
-        mut build: impl FnMut(usize, &PoolShape) -> P,
-    ) -> Result<(Counts, Vec<Timeline>), SimError> {
-        let shape = self.trace.shape();
-        let (experts, top_k) = dimensions(shape);
-        let mut pools: Vec<P> = self
-            .setting
-            .slots
-            .pools(&experts, &top_k)?
-            .iter()
-            .enumerate()
-            .map(|(index, pool)| build(index, pool))
-            .collect();
-        let global = pools.len() == 1;
-        let layers: Vec<LayerRow> = (0..experts.len())
-            .map(|layer| LayerRow {
-                ids: shape.row_offset(layer)..shape.row_offset(layer) + top_k[layer] as usize,
-                base: if global { shape.key_base(layer) } else { 0 },
-                pool: if global { 0 } else { layer },
-                in_pool: if global { layer as u32 } else { 0 },
-            })
-            .collect();
-        let capacity = self.setting.slots.total();
-        let mut counts = Counts::new(layers.len());
-        let (mut steady, mut tokens) = (self.setting.warmup == Some(0), 0);
-        for row in 0..self.trace.tokens() {
-            let phase = self.trace.phase(row);
-            if !self.wants(phase) {
-                continue;
-            }
-            if P::OBSERVES {
-                pools.iter_mut().for_each(|pool| pool.begin_step(1));
-            }
-            let start = row * shape.row_len();
-            let ids = &self.ids[start..start + shape.row_len()];
-            let bucket = counts.bucket_mut(phase, steady);
-            bucket.tokens += 1;
-            bucket.accesses += ids.len() as u64;
-            for (layer, part) in layers.iter().enumerate() {
-                let weights_at = P::READS_WEIGHTS
-                    .then(|| self.trace.weights())
-                    .flatten()
-                    .map(|weights| (weights, start + part.ids.start));
-                let misses = access_all(
-                    &mut pools[part.pool],
-                    &ids[part.ids.clone()],
-                    (part.base, part.in_pool),
-                    weights_at,
-                );
-                bucket.hits += part.ids.len() as u64 - misses;
-                bucket.demand_fetches[layer] += misses;
-            }
-            tokens += 1;
-            if !steady {
-                steady = match self.setting.warmup {
-                    Some(warmup) => tokens >= warmup,
-                    None => pools.iter().map(Policy::len).sum::<u32>() == capacity,
-                };
-            }
-        }
-        Ok((counts, Vec::new()))
+        let bytes = &setting.expert_bytes;
+        Forecaster::of(self.trace, self.steps, setting.phase, forecast, predictor, bytes).map(Some)
     }
 }
 
-/// Where one layer's ids lie in a token's row, and which keys of which pool they are.
-struct LayerRow {
-    ids: std::ops::Range<usize>,
-    base: Key,
-    pool: usize,
-    in_pool: u32,
-}
-
-/// One layer's accesses of one token, one after another. Returns the misses.
-#[inline(always)]
-fn access_all<P: Policy, E: ExpertId>(
-    policy: &mut P,
-    ids: &[E],
-    (base, layer): (Key, u32),
-    weights_at: Option<(WeightColumn<'_>, usize)>,
-) -> u64 {
-    let mut misses = 0;
-    for (rank, id) in ids.iter().enumerate() {
-        let key = base + id.index();
-        if P::OBSERVES {
-            let weight = weights_at.map(|(weights, start)| weights.get(start + rank));
-            policy.begin_event(&Event { layer, keys: &[key], weights: weight.as_slice() });
-        }
-        if policy.contains(key) {
-            policy.hit(key);
-        } else {
-            misses += 1;
-            policy.admit(key, &mut Anyone);
-        }
-    }
-    misses
-}
-
-/// Counts the plans of the real cache.
-struct Counter<P> {
+/// The plain cache: every event is demanded of it and counted, nothing else.
+struct PlainCache<P> {
     cache: ExpertCache<P>,
-    counts: Counts,
-    phase: Phase,
-    steady: bool,
-    tokens: u64,
-    warmup: Option<u64>,
+    meter: Meter<false>,
 }
 
-impl<P: Policy, E: ExpertId> EventSink<E> for Counter<P> {
+impl<P: Policy> EventSink<u16> for PlainCache<P> {
     const WEIGHTS: bool = P::READS_WEIGHTS;
 
     #[inline(always)]
     fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
-        self.steady = match self.warmup {
-            Some(warmup) => self.tokens >= warmup,
-            None => self.steady || self.cache.resident() == self.cache.capacity(),
-        };
-        self.phase = phase;
-        self.tokens += u64::from(tokens);
-        self.counts.bucket_mut(phase, self.steady).tokens += u64::from(tokens);
+        let cache = &self.cache;
+        self.meter.begin_step(phase, tokens, || cache.resident() == cache.capacity());
         self.cache.begin_step(tokens);
     }
 
     #[inline(always)]
-    fn event(&mut self, layer: usize, experts: &[E], weights: &[f32]) {
+    fn event(&mut self, layer: usize, experts: &[u16], weights: &[f32]) {
         let plan = self.cache.demand_weighted(layer, experts, weights);
-        let bucket = self.counts.bucket_mut(self.phase, self.steady);
-        bucket.accesses += u64::from(plan.distinct());
-        bucket.hits += u64::from(plan.hits);
-        bucket.demand_fetches[layer] += u64::from(plan.fetches + plan.unplaced);
-        bucket.unplaced += u64::from(plan.unplaced);
-        bucket.overflow_events += u64::from(plan.overflow);
+        self.meter.serve(layer, Served::of(&plan));
         self.cache.release(layer);
     }
 
     fn end_step(&mut self) {}
-}
-
-/// Experts and top-k of each layer.
-fn dimensions(shape: &Shape) -> (Vec<u32>, Vec<u32>) {
-    shape.layers().iter().map(|layer| (layer.experts, layer.top_k)).unzip()
 }

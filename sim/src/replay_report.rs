@@ -1,15 +1,18 @@
 //! One setting in full: per layer, per phase, percentiles of step times, and what ran when.
 
 use hotset_cost_models::Link;
-use hotset_policies::{Need, PolicySpec};
+use hotset_policies::PolicySpec;
 use hotset_traces::{Phase, Shape, Trace};
 use serde::Serialize;
 
+use crate::compare::{self, Curves};
+use crate::parts::Parts;
+use crate::prepare::{Preparation, is_sized};
 use crate::report::{Report, Row, Settings, TraceSummary};
 use crate::timeline::{Recorder, percentile};
 use crate::{
-    Breakdown, Bucket, Compare, Counts, Futures, Misses, Prefetch, Prices, Progress, Semantics,
-    Setting, SimError, Timeline, Times, Window, compare, replay_timed,
+    Breakdown, Bucket, Compare, Counts, Prices, ReplayProgress, Semantics, SimError, Times, Window,
+    replay_timed,
 };
 
 /// A replay in full.
@@ -97,19 +100,19 @@ pub struct Recording {
     pub most_spans: usize,
 }
 
-/// Replays one setting (`request` has one policy, one scope and one capacity) in full detail.
+/// Replays one setting (`request` has one policy, one scope and one capacity) in full detail, of
+/// the same preparation as [`compare`](crate::compare()).
 ///
 /// # Errors
-/// As [`compare`]; [`SimError::OneSetting`]; [`SimError::WholeTrace`] for what is trained or
-/// shuffled; sequential semantics, or experts of unknown size,
-/// which have no timeline.
+/// As [`compare`](crate::compare()); [`SimError::OneSetting`]; sequential semantics, or experts of
+/// unknown size, which have no timeline.
 pub fn replay_in_full(
     trace: &Trace,
     request: &Compare,
     recording: Option<Recording>,
-    progress: &impl Progress,
+    progress: &impl ReplayProgress,
 ) -> Result<(ReplayReport, Option<Recorder>), SimError> {
-    let ([(_, policy)], [scope], [(_, capacity)]) =
+    let ([(_, policy)], [_], [(_, capacity)]) =
         (&request.policies[..], &request.scopes[..], &request.capacities[..])
     else {
         return Err(SimError::OneSetting);
@@ -117,111 +120,135 @@ pub fn replay_in_full(
     if request.semantics != Semantics::Event {
         return Err(SimError::EventsOnly { what: "a replay in full" });
     }
-    if request.training_share().is_some() || request.shuffle.is_some() || !request.timelines {
-        return Err(SimError::WholeTrace);
-    }
-    let shape = request.shape(trace);
-    if shape.layers().iter().any(|layer| layer.expert_bytes == 0) {
+    if !is_sized(&request.shape(trace)) {
         return Err(SimError::ExpertSizeUnknown { text: capacity.to_string() });
     }
+    let parts = Parts::of(trace, request)?;
+    let prepared = Preparation::of(&parts, request)?;
+    let curves = Curves::new(&prepared);
     let Report { schema, trace: summary, settings, rows, warnings } =
-        compare(trace, request, progress)?;
-
-    let serving = &request.serving;
-    let steps = serving.steps(trace, request.chunk)?;
-    let futures = Futures::new(trace, &steps, Semantics::Event, request.phase.only())
-        .with_prefill(serving.prefill);
-    let bound = policy.info().needs == Need::Future;
-    let setting = Setting {
-        phase: request.phase.only(),
-        warmup: request.warmup,
-        prefill: serving.prefill,
-        prefetch: if bound { Prefetch::None } else { serving.prefetch.clone() },
-        expert_bytes: shape.layers().iter().map(|layer| layer.expert_bytes).collect(),
-        misses: if bound { Misses::Fetch } else { serving.misses },
-        resizes: serving.resizes(trace, &shape, *scope, request.phase.only())?,
-        ..Setting::new(PolicySpec::clone(policy), capacity.slots(&shape, *scope)?)
-    };
-    let timelines = request.links.iter().enumerate().map(|(index, link)| {
-        let timeline = Timeline::new(&shape, link, &request.time).with_steps();
-        match recording.filter(|_| index == 0) {
-            Some(r) => timeline.with_recorder(Recorder::new(r.skip_steps, r.most_spans)),
-            None => timeline,
-        }
-    });
-    let (counts, timelines) = replay_timed(trace, &steps, &futures, &setting, timelines.collect())?;
-    let (mut times, mut recorder) = (Vec::new(), None);
-    for (timeline, link) in timelines.into_iter().zip(&request.links) {
-        let (time, recorded) = timeline.finish();
-        recorder = recorder.or(recorded);
-        times.push((link, time));
-    }
-    let mut layers = Vec::new();
-    let mut step_times = Vec::new();
-    for phase in Phase::ALL {
-        if counts.bucket(phase, Window::All).tokens == 0 {
-            continue;
-        }
-        layers.extend((0..shape.layers().len()).map(|l| layer(&shape, &counts, &times, phase, l)));
-        for window in [Window::All, Window::Cold, Window::Steady] {
-            let of = |(link, times): &(&Link, Times)| steps_of(link, times, phase, window);
-            step_times.extend(times.iter().filter_map(of));
-        }
-    }
+        compare::report(trace, &prepared, &curves, |_| Ok(()), progress)?;
+    let detail = Detail::of(&prepared, policy, recording)?;
+    let (layers, step_times) = (detail.layers(&prepared), detail.step_times());
     let report =
         ReplayReport { schema, trace: summary, settings, rows, layers, step_times, warnings };
-    Ok((report, recorder))
+    Ok((report, detail.recorder))
 }
 
-fn layer(
-    shape: &Shape,
-    counts: &Counts,
-    times: &[(&Link, Times)],
-    phase: Phase,
-    layer: usize,
-) -> LayerRow {
-    let bucket = counts.bucket(phase, Window::All);
-    let (accesses, hits) = counts.layer(phase, layer);
-    let mut only = Bucket {
-        demand_fetches: vec![0; shape.layers().len()],
-        prefetches: vec![0; shape.layers().len()],
-        ..Bucket::default()
-    };
-    only.demand_fetches[layer] = bucket.demand_fetches[layer];
-    only.prefetches[layer] = bucket.prefetches[layer];
-    let links = times.iter().filter_map(|(link, times)| {
-        let spent = times.layer(phase, Window::All, layer);
-        let time = Prices::of(link, shape, &only, 0, Some(spent)).breakdown(bucket.tokens)?;
-        let ms_per_token = spent.wall() as f64 / 1e9 / bucket.tokens as f64;
-        Some(LayerTime { link: link.name.clone(), ms_per_token, time })
-    });
-    let steps = times.first().map(|(_, times)| times.sorted_steps(phase, Window::All).len());
-    LayerRow {
-        phase,
-        layer: shape.layers()[layer].number,
-        accesses,
-        hits,
-        hit_rate: (accesses > 0).then(|| hits as f64 / accesses as f64),
-        experts_per_step: accesses as f64 / steps.unwrap_or(0).max(1) as f64,
-        demand_fetches: bucket.demand_fetches[layer],
-        prefetches: bucket.prefetches[layer],
-        links: links.collect(),
+/// The one setting, replayed with its steps' times kept.
+struct Detail<'r> {
+    counts: Counts,
+    /// Over each link whose timeline was asked for.
+    times: Vec<LinkTimes<'r>>,
+    recorder: Option<Recorder>,
+}
+
+/// The times of a replay over one link.
+struct LinkTimes<'r> {
+    link: &'r Link,
+    times: Times,
+}
+
+impl<'r> Detail<'r> {
+    fn of(
+        prepared: &Preparation<'r>,
+        policy: &PolicySpec,
+        recording: Option<Recording>,
+    ) -> Result<Self, SimError> {
+        let request = prepared.request();
+        let (trace, steps, size) = (prepared.trace(), prepared.steps(), &prepared.sizes()[0]);
+        let timelines = prepared.timelines_to_count().into_iter().enumerate();
+        let timelines = timelines.map(|(index, timeline)| {
+            match recording.filter(|_| index == 0 && prepared.is_timed()) {
+                Some(r) => timeline.with_recorder(Recorder::new(r.skip_steps, r.most_spans)),
+                None => timeline,
+            }
+            .with_steps()
+        });
+        let setting = prepared.setting(policy, size);
+        let (counts, timelines) =
+            replay_timed(trace, steps, prepared.futures(), &setting, timelines.collect())?;
+        let mut detail = Self { counts, times: Vec::new(), recorder: None };
+        let links = if prepared.is_timed() { &request.links[..] } else { &[] };
+        for (timeline, link) in timelines.into_iter().zip(links) {
+            let (times, recorder) = timeline.finish();
+            detail.recorder = detail.recorder.or(recorder);
+            detail.times.push(LinkTimes { link, times });
+        }
+        Ok(detail)
+    }
+
+    /// The phases that ran.
+    fn phases(&self) -> impl Iterator<Item = Phase> + '_ {
+        let ran = |phase: &Phase| self.counts.bucket(*phase, Window::All).tokens > 0;
+        Phase::ALL.into_iter().filter(ran)
+    }
+
+    fn layers(&self, prepared: &Preparation<'_>) -> Vec<LayerRow> {
+        let of_phase = |phase| {
+            let steps = prepared.steps_of(phase);
+            (0..prepared.shape().layers().len())
+                .map(move |layer| self.layer(prepared.shape(), phase, layer, steps))
+        };
+        self.phases().flat_map(of_phase).collect()
+    }
+
+    fn step_times(&self) -> Vec<StepTimes> {
+        let mut step_times = Vec::new();
+        for phase in self.phases() {
+            for window in [Window::All, Window::Cold, Window::Steady] {
+                step_times.extend(self.times.iter().filter_map(|of| of.steps(phase, window)));
+            }
+        }
+        step_times
+    }
+
+    /// One layer in one phase of `steps` steps.
+    fn layer(&self, shape: &Shape, phase: Phase, layer: usize, steps: usize) -> LayerRow {
+        let bucket = self.counts.bucket(phase, Window::All);
+        let (accesses, hits) = self.counts.layer(phase, layer);
+        let mut only = Bucket {
+            demand_fetches: vec![0; shape.layers().len()],
+            prefetches: vec![0; shape.layers().len()],
+            ..Bucket::default()
+        };
+        only.demand_fetches[layer] = bucket.demand_fetches[layer];
+        only.prefetches[layer] = bucket.prefetches[layer];
+        let links = self.times.iter().filter_map(|LinkTimes { link, times }| {
+            let spent = times.layer(phase, Window::All, layer);
+            let time = Prices::of(link, shape, &only, 0, Some(spent)).breakdown(bucket.tokens)?;
+            let ms_per_token = spent.wall() as f64 / 1e9 / bucket.tokens as f64;
+            Some(LayerTime { link: link.name.clone(), ms_per_token, time })
+        });
+        LayerRow {
+            phase,
+            layer: shape.layers()[layer].number,
+            accesses,
+            hits,
+            hit_rate: (accesses > 0).then(|| hits as f64 / accesses as f64),
+            experts_per_step: accesses as f64 / steps.max(1) as f64,
+            demand_fetches: bucket.demand_fetches[layer],
+            prefetches: bucket.prefetches[layer],
+            links: links.collect(),
+        }
     }
 }
 
-fn steps_of(link: &Link, times: &Times, phase: Phase, window: Window) -> Option<StepTimes> {
-    let sorted = times.sorted_steps(phase, window);
-    let ms = |percent| percentile(&sorted, percent).map(|ps| ps as f64 / 1e9);
-    let sum: u128 = sorted.iter().map(|&ps| u128::from(ps)).sum();
-    Some(StepTimes {
-        phase,
-        window,
-        link: link.name.clone(),
-        steps: sorted.len() as u64,
-        mean_ms: sum as f64 / 1e9 / sorted.len() as f64,
-        p50_ms: ms(50.0)?,
-        p90_ms: ms(90.0)?,
-        p99_ms: ms(99.0)?,
-        max_ms: ms(100.0)?,
-    })
+impl LinkTimes<'_> {
+    fn steps(&self, phase: Phase, window: Window) -> Option<StepTimes> {
+        let sorted = self.times.sorted_steps(phase, window);
+        let ms = |percent| percentile(&sorted, percent).map(|ps| ps as f64 / 1e9);
+        let sum: u128 = sorted.iter().map(|&ps| u128::from(ps)).sum();
+        Some(StepTimes {
+            phase,
+            window,
+            link: self.link.name.clone(),
+            steps: sorted.len() as u64,
+            mean_ms: sum as f64 / 1e9 / sorted.len() as f64,
+            p50_ms: ms(50.0)?,
+            p90_ms: ms(90.0)?,
+            p99_ms: ms(99.0)?,
+            max_ms: ms(100.0)?,
+        })
+    }
 }

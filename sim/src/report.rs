@@ -6,7 +6,9 @@ use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
 use crate::prices::{Breakdown, Prices};
-use crate::{CopyOrder, Scope, Semantics, Serving, Shuffle, Split, Wait, Window};
+use crate::{
+    CopyOrder, PhaseFilter, Scope, Semantics, Serving, Shuffle, TrainingSplit, Wait, Window,
+};
 
 /// The schema's name and version.
 pub const SCHEMA: &str = "hotset/1";
@@ -68,33 +70,6 @@ impl TraceSummary {
     }
 }
 
-/// Which steps are replayed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PhaseChoice {
-    /// The prefill steps alone.
-    Prefill,
-    /// The decode steps alone, as if another cache served prefill.
-    Decode,
-    /// The verify steps alone.
-    Verify,
-    /// Everything in order; each phase is reported by itself.
-    All,
-}
-
-impl PhaseChoice {
-    /// The only phase that is replayed, if it is one.
-    #[must_use]
-    pub fn only(self) -> Option<Phase> {
-        match self {
-            Self::Prefill => Some(Phase::Prefill),
-            Self::Decode => Some(Phase::Decode),
-            Self::Verify => Some(Phase::Verify),
-            Self::All => None,
-        }
-    }
-}
-
 /// The flags that made a result: with the trace, enough to make it again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
@@ -109,7 +84,7 @@ pub struct Settings {
     /// Links.
     pub links: Vec<String>,
     /// Steps replayed.
-    pub phase: PhaseChoice,
+    pub phase: PhaseFilter,
     /// Semantics.
     pub semantics: Semantics,
     /// Tokens that count as cold; absent: until the cache has first been full.
@@ -150,7 +125,7 @@ pub struct Settings {
     pub shuffle: Option<Shuffle>,
     /// The parts trained on and tested on: all rows are of the tested part.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub split: Option<Split>,
+    pub split: Option<TrainingSplit>,
 }
 
 /// One policy at one size in one phase and window.

@@ -1,18 +1,19 @@
 //! How the engine that a replay stands for serves: beside its policy and its slots.
 
 use hotset_policies::Slots;
-use hotset_traces::{Phase, Shape, Trace};
+use hotset_policies::miss::MissHandler;
+use hotset_traces::{Shape, Trace};
 use serde::Serialize;
 
-use crate::{Composition, Misses, Prefetch, Prefill, Schedule, Scope, SimError, Steps};
+use crate::{Composition, PhaseFilter, Prefetch, Prefill, Schedule, Scope, SimError, Steps};
 
 /// What an engine does beside evicting.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Serving {
-    /// Who says what to prefetch.
+    /// What is prefetched, and by which source.
     pub prefetch: Prefetch,
     /// What becomes of misses.
-    pub misses: Misses,
+    pub misses: MissHandler,
     /// How prefill uses the cache.
     pub prefill: Prefill,
     /// Requests run together so; `None`: the steps that the trace records, else one request after
@@ -51,7 +52,7 @@ impl Serving {
         }
     }
 
-    /// The schedule in slots, for a run over the tokens of `phase` (`None`: all).
+    /// The schedule in slots, for a run over the tokens that `phase` picks.
     ///
     /// # Errors
     /// An impossible capacity, or a change past the end of the run.
@@ -60,12 +61,12 @@ impl Serving {
         trace: &Trace,
         shape: &Shape,
         scope: Scope,
-        phase: Option<Phase>,
+        phase: PhaseFilter,
     ) -> Result<Vec<(u64, Slots)>, SimError> {
         if self.schedule.is_empty() {
             return Ok(Vec::new());
         }
-        let tokens = match phase {
+        let tokens = match phase.only() {
             Some(phase) => trace.phases().iter().filter(|&&p| p == phase as u8).count(),
             None => trace.tokens(),
         };

@@ -7,10 +7,12 @@ use hotset_policies::Slots;
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
-use crate::compare::{Keeper, Run, run};
+use crate::compare::{self, Curves, Keeper, ReplayResult};
 use crate::journal::{FORMAT, Journal, Work};
 use crate::knee::knees;
-use crate::{Compare, Knee, LruCurve, Progress, Report, Scope, SimError, Window};
+use crate::parts::Parts;
+use crate::prepare::Preparation;
+use crate::{Compare, Knee, LruCurve, ReplayProgress, Report, Scope, SimError, Window};
 
 /// What to sweep.
 #[derive(Debug, Clone)]
@@ -63,12 +65,15 @@ pub struct LruPoints {
 pub fn sweep(
     trace: &Trace,
     request: &Sweep,
-    progress: &impl Progress,
+    progress: &impl ReplayProgress,
 ) -> Result<SweepReport, SimError> {
     let (compare, left_out) = distinct_sizes(trace, &request.compare)?;
     let compare = &compare;
-    let (mut report, curves) = match &request.journal {
-        None => run(trace, compare, |_| Ok(()), progress, true)?,
+    let parts = Parts::of(trace, compare)?;
+    let prepared = Preparation::of(&parts, compare)?;
+    let curves = Curves::new(&prepared);
+    let mut report = match &request.journal {
+        None => compare::report(trace, &prepared, &curves, |_| Ok(()), progress)?,
         Some(path) => {
             let journal = |replays| {
                 let work = Work {
@@ -78,21 +83,21 @@ pub fn sweep(
                     flags: digest(&format!("{compare:?}")),
                     replays,
                 };
-                Journal::<Run>::open(path, &work)
+                Journal::<ReplayResult>::open(path, &work)
             };
-            run(trace, compare, journal, progress, true)?
+            compare::report(trace, &prepared, &curves, journal, progress)?
         }
     };
     report.warnings.extend(left_out);
     Ok(SweepReport {
         knees: knees(&report, request.knee_ms_per_gib),
-        lru_curves: lru_points(trace, &report, &curves),
+        lru_curves: lru_points(trace, &report, &curves.all()),
         report,
     })
 }
 
 /// The request with each size once, and without sizes that are less than a slot in some scope;
-/// the latter are told.
+/// the latter come back as warnings.
 fn distinct_sizes(trace: &Trace, request: &Compare) -> Result<(Compare, Vec<String>), SimError> {
     let shape = request.shape(trace);
     let (mut known, mut kept, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
@@ -118,13 +123,13 @@ fn distinct_sizes(trace: &Trace, request: &Compare) -> Result<(Compare, Vec<Stri
     }
 }
 
-impl Keeper for Journal<Run> {
-    fn take(&self, replay: usize) -> Option<Run> {
+impl Keeper for Journal<ReplayResult> {
+    fn take(&self, replay: usize) -> Option<ReplayResult> {
         self.take(replay)
     }
 
-    fn keep(&self, replay: usize, run: &Run) -> Result<(), SimError> {
-        self.keep(replay, run)
+    fn keep(&self, replay: usize, result: &ReplayResult) -> Result<(), SimError> {
+        self.keep(replay, result)
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use hotset_traces::{Phase, Trace};
+use hotset_traces::Trace;
 use serde::Serialize;
 
-use crate::SimError;
+use crate::{PhaseFilter, SimError};
 
 /// The order of tokens was permuted within each sequence and phase before anything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -18,7 +18,7 @@ pub enum Shuffle {
 
 /// How a trace was cut by sequences, in their order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Split {
+pub struct TrainingSplit {
     /// Share of the sequences asked for, in percent.
     pub percent: f64,
     /// The first so many sequences were trained on.
@@ -31,12 +31,12 @@ pub struct Split {
     pub tested_digest: String,
 }
 
-impl Split {
+impl TrainingSplit {
     /// Cuts a trace: the first `percent` of its sequences, rounded down, and the rest.
     ///
     /// # Errors
     /// A part without a sequence.
-    pub fn of(trace: &Trace, percent: f64) -> Result<(Self, Trace, Trace), SimError> {
+    pub fn of(trace: &Trace, percent: f64) -> Result<SplitTrace, SimError> {
         let sequences = trace.sequences().len();
         let first = (percent * sequences as f64 / 100.0 + 1e-9).floor() as usize;
         let none = SimError::TrainingPart { percent, sequences };
@@ -53,17 +53,27 @@ impl Split {
             training_digest: training.digest().to_owned(),
             tested_digest: tested.digest().to_owned(),
         };
-        Ok((split, training, tested))
+        Ok(SplitTrace { split, training, tested })
     }
 }
 
-/// How often each dense key is chosen by the tokens of `phase` (`None`: all).
+/// A trace that was cut.
+#[derive(Debug, Clone)]
+pub struct SplitTrace {
+    /// How.
+    pub split: TrainingSplit,
+    /// What is trained on.
+    pub training: Trace,
+    /// What is tested.
+    pub tested: Trace,
+}
+
+/// How often each dense key is chosen by the tokens that `phase` picks.
 #[must_use]
-pub fn uses(trace: &Trace, phase: Option<Phase>) -> Arc<[u64]> {
+pub fn uses(trace: &Trace, phase: PhaseFilter) -> Arc<[u64]> {
     let shape = trace.shape();
     let mut uses = vec![0; shape.total_experts() as usize];
-    for row in (0..trace.tokens()).filter(|&row| phase.is_none_or(|only| only == trace.phase(row)))
-    {
+    for row in (0..trace.tokens()).filter(|&row| phase.wants(trace.phase(row))) {
         for layer in 0..shape.layers().len() {
             let base = shape.key_base(layer);
             trace.layer_ids(row, layer).iter().for_each(|id| uses[(base + id) as usize] += 1);
@@ -79,13 +89,13 @@ mod tests {
     #[test]
     fn sequences_are_cut_whole_and_rounded_down() {
         let trace = hotset_traces::testing::full_trace(); // sequences of 2, 3 and 2 tokens
-        let (split, training, tested) = Split::of(&trace, 50.0).unwrap();
+        let SplitTrace { split, training, tested } = TrainingSplit::of(&trace, 50.0).unwrap();
         assert_eq!((split.training_sequences, split.tested_sequences), (1, 2));
         assert_eq!((training.tokens(), tested.tokens()), (2, 5));
         assert_ne!(split.training_digest, split.tested_digest);
-        assert_eq!(Split::of(&trace, 67.0).unwrap().0.training_sequences, 2);
+        assert_eq!(TrainingSplit::of(&trace, 67.0).unwrap().split.training_sequences, 2);
         for percent in [0.0, 33.0, 100.0] {
-            let told = Split::of(&trace, percent).unwrap_err().to_string();
+            let told = TrainingSplit::of(&trace, percent).unwrap_err().to_string();
             assert!(told.contains("3 sequences"), "{told}");
         }
     }
@@ -94,7 +104,7 @@ mod tests {
     fn uses_are_counted_by_phase() {
         let trace = hotset_traces::testing::full_trace();
         // Token t uses t and t + 1 of the first layer's 8, t mod 4 of the second's 4.
-        assert_eq!(&uses(&trace, None)[..], [1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 1]);
-        assert_eq!(uses(&trace, Some(Phase::Verify)).iter().sum::<u64>(), 3);
+        assert_eq!(&uses(&trace, PhaseFilter::All)[..], [1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 1]);
+        assert_eq!(uses(&trace, PhaseFilter::Verify).iter().sum::<u64>(), 3);
     }
 }

@@ -1,10 +1,11 @@
 //! What no timeline may break: its place between the prices that bound it.
 
 use hotset_cost_models::{Contention, Link, Picos, find_link, find_machine};
+use hotset_policies::miss::MissHandler;
 use hotset_policies::{Need, POLICIES, PolicySpec, Slots};
 use hotset_sim::{
-    Composition, Compute, CopyOrder, Futures, Misses, Prefetch, Prefill, Prices, Scope, Semantics,
-    Setting, Steps, TimeModel, Timeline, Wait, Window, even_split, replay_timed,
+    Composition, Compute, CopyOrder, Futures, PhaseFilter, Prefetch, Prefill, Prices, Scope,
+    Semantics, Setting, Steps, TimeModel, Timeline, Wait, Window, even_split, replay_timed,
 };
 use hotset_traces::{Phase, Trace};
 use proptest::prelude::*;
@@ -85,9 +86,9 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
             setting.prefetch = Prefetch::None;
         }
         setting.misses = match numbers.below(4) {
-            0 => Misses::Host,
-            1 => Misses::Balanced { fetch_permille: numbers.below(1001) },
-            _ => Misses::Fetch,
+            0 => MissHandler::Host,
+            1 => MissHandler::Balanced { fetch_permille: numbers.below(1001) },
+            _ => MissHandler::Fetch,
         };
     }
     let how = Composition {
@@ -127,8 +128,8 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
 
 /// Prices of every phase and window that has tokens.
 fn prices(trace: &Trace, case: &Case, link: &Link, model: &TimeModel) -> Vec<Prices> {
-    let futures =
-        Futures::new(trace, &case.steps, Semantics::Event, None).with_prefill(case.setting.prefill);
+    let futures = Futures::new(trace, &case.steps, Semantics::Event, PhaseFilter::All)
+        .with_prefill(case.setting.prefill);
     let timeline = Timeline::new(trace.shape(), link, model).with_steps();
     let (counts, mut timelines) =
         replay_timed(trace, &case.steps, &futures, &case.setting, vec![timeline]).unwrap();
@@ -188,7 +189,7 @@ proptest! {
     fn over_an_infinitely_fast_link_everything_is_compute(seed: u64) {
         let trace = crate::common::random_trace(seed);
         let Some(mut case) = case(&trace, seed) else { return Ok(()) };
-        case.setting.misses = Misses::Fetch;
+        case.setting.misses = MissHandler::Fetch;
         let mut link = Link::affine("instant", 0, 0);
         link.contention = Contention { kernel_beside_copy_permille: 1500, ..Default::default() };
         case.model.contention = true;

@@ -1,8 +1,10 @@
 //! Tests of the replay core: one binary, a module a subject.
 
 mod common;
+mod curve;
 mod limits;
 mod live;
+mod preparation;
 mod queueing;
 mod report;
 mod serving;

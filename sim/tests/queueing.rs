@@ -2,11 +2,12 @@
 
 use crate::common::decode_trace;
 use hotset_cost_models::{HbmModel, HostContention, HostKernel, Link, Picos};
+use hotset_policies::miss::MissHandler;
 use hotset_policies::{PolicySpec, Slots};
 use hotset_sim::timeline::Recorder;
 use hotset_sim::{
-    Compute, CopyOrder, Futures, Misses, Prefetch, Semantics, Setting, Spent, Steps, TimeModel,
-    Timeline, Wait, Window, replay_timed,
+    Compute, CopyOrder, Futures, PhaseFilter, Prefetch, Semantics, Setting, Spent, Steps,
+    TimeModel, Timeline, Wait, Window, replay_timed,
 };
 use hotset_traces::{Ids, Phase, Trace};
 
@@ -31,7 +32,7 @@ fn lru(slots: u32, prefetch: bool) -> Setting {
 
 fn spent(trace: &Trace, setting: &Setting, link: &Link, model: &TimeModel) -> Spent {
     let steps = Steps::of(trace, 1);
-    let futures = Futures::new(trace, &steps, Semantics::Event, None);
+    let futures = Futures::new(trace, &steps, Semantics::Event, PhaseFilter::All);
     let timeline = Timeline::new(trace.shape(), link, model);
     let (_, mut timelines) =
         replay_timed(trace, &steps, &futures, setting, vec![timeline]).unwrap();
@@ -76,7 +77,7 @@ fn a_prefetch_that_has_not_begun_is_taken_back() {
 
     let trace = three_layers();
     let steps = Steps::of(&trace, 1);
-    let futures = Futures::new(&trace, &steps, Semantics::Event, None);
+    let futures = Futures::new(&trace, &steps, Semantics::Event, PhaseFilter::All);
     let timeline = Timeline::new(trace.shape(), &link, &model);
     let run = |timelines| replay_timed(&trace, &steps, &futures, &cancel(0), timelines);
     let (counts, _) = run(vec![timeline]).unwrap();
@@ -190,7 +191,8 @@ fn the_host_works_beside_the_copies() {
     let trace = decode_trace(4, 1 << 20, &rows).build().unwrap();
     let mut link = Link::affine("ten", 10, 0);
     link.host_kernel = Some(HostKernel { ps_per_mib: 30 });
-    let setting = Setting { misses: Misses::Balanced { fetch_permille: 500 }, ..lru(4, false) };
+    let setting =
+        Setting { misses: MissHandler::Balanced { fetch_permille: 500 }, ..lru(4, false) };
     let alone = spent(&trace, &setting, &link, &TimeModel::default());
     let expected = Spent { demand: 10, host: 20, host_work: 30, ..Spent::default() };
     assert_eq!(alone, expected);
@@ -232,7 +234,7 @@ fn what_ran_can_be_recorded() {
     let compute = Compute::PerToken(Picos(60));
     let model = TimeModel { compute, ..TimeModel::default() };
     let steps = Steps::of(&trace, 1);
-    let futures = Futures::new(&trace, &steps, Semantics::Event, None);
+    let futures = Futures::new(&trace, &steps, Semantics::Event, PhaseFilter::All);
     let timeline = Timeline::new(trace.shape(), &link, &model).with_recorder(Recorder::new(0, 100));
     let (_, mut timelines) =
         replay_timed(&trace, &steps, &futures, &lru(12, true), vec![timeline]).unwrap();

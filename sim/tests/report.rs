@@ -3,8 +3,8 @@
 use hotset_cost_models::find_machine;
 use hotset_policies::PolicySpec;
 use hotset_sim::{
-    Capacity, Compare, Compute, PhaseChoice, Prefetch, Recording, Scope, Semantics, Serving,
-    SimError, TimeModel, Window, compare, replay_in_full,
+    Capacity, Compare, Compute, PhaseFilter, Prefetch, Recording, Scope, Semantics, Serving,
+    SimError, TimeModel, Training, Window, compare, replay_in_full,
 };
 use hotset_traces::{Phase, Trace};
 
@@ -14,7 +14,7 @@ fn request(prefetch: Prefetch) -> Compare {
         policies: vec![("lru".into(), PolicySpec::Lru(Default::default()))],
         scopes: vec![Scope::Global],
         capacities: vec![("25%".into(), Capacity::Percent(25.0))],
-        phase: PhaseChoice::Decode,
+        phase: PhaseFilter::Decode,
         semantics: Semantics::Event,
         warmup: None,
         chunk: 512,
@@ -25,9 +25,8 @@ fn request(prefetch: Prefetch) -> Compare {
             ..TimeModel::default()
         },
         timelines: true,
-        shuffle: None,
-        train: None,
-        histogram: None,
+        machine: None,
+        training: Training::default(),
         seed: 0,
         links: machine.links,
     }
@@ -127,7 +126,7 @@ fn what_has_no_timeline_is_told() {
     assert_eq!(told, SimError::OneSetting);
     let unsized_ = Compare { expert_bytes: Some(0), ..request(ahead()) };
     let told = replay_in_full(&trace(), &unsized_, None, &()).unwrap_err();
-    assert!(told.to_string().contains("--expert-size"));
+    assert!(told.to_string().contains("`Compare::expert_bytes`"));
     let sequential = Compare { semantics: Semantics::Sequential, ..request(Prefetch::None) };
     let report = compare(&trace(), &sequential, &()).unwrap();
     let link = &report.rows[0].links[0];

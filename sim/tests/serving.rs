@@ -6,8 +6,8 @@ use crate::common::{decode_trace, random_trace};
 use hotset_cost_models::Link;
 use hotset_policies::{PolicySpec, Slots};
 use hotset_sim::{
-    Arrival, Bucket, Composition, Counts, Futures, Prefill, Semantics, Setting, Steps, TimeModel,
-    Timeline, Times, Window, replay, replay_timed,
+    Arrival, Bucket, Composition, Counts, Futures, PhaseFilter, Prefill, Semantics, Setting, Steps,
+    TimeModel, Timeline, Times, Window, replay, replay_timed,
 };
 use hotset_traces::{
     Format, Ids, ImportOptions, Phase, Sequence, Shape, Trace, TraceBuilder, import,
@@ -19,12 +19,13 @@ fn lru(slots: u32) -> Setting {
 }
 
 fn counts(trace: &Trace, steps: &Steps, setting: &Setting) -> Counts {
-    let futures = Futures::new(trace, steps, Semantics::Event, None).with_prefill(setting.prefill);
+    let futures = Futures::new(trace, steps, Semantics::Event, PhaseFilter::All)
+        .with_prefill(setting.prefill);
     replay(trace, steps, &futures, setting).unwrap()
 }
 
 fn times(trace: &Trace, steps: &Steps, setting: &Setting, link: &Link) -> Times {
-    let futures = Futures::new(trace, steps, Semantics::Event, None);
+    let futures = Futures::new(trace, steps, Semantics::Event, PhaseFilter::All);
     let timeline = Timeline::new(trace.shape(), link, &TimeModel::default()).with_steps();
     let (_, mut timelines) = replay_timed(trace, steps, &futures, setting, vec![timeline]).unwrap();
     timelines.remove(0).finish().0
@@ -61,7 +62,7 @@ fn a_timeline_watches_and_decides_nothing() {
         let how = Composition { concurrency: 2, chunk: 5, ..Composition::default() };
         let steps = Steps::compose(&trace, &how).unwrap();
         let setting = lru(1 + trace.shape().total_experts() / 3);
-        let futures = Futures::new(&trace, &steps, Semantics::Event, None);
+        let futures = Futures::new(&trace, &steps, Semantics::Event, PhaseFilter::All);
         let link = Link::affine("ten", 10, 0);
         let timeline = Timeline::new(trace.shape(), &link, &TimeModel::default());
         let (watched, _) =
@@ -113,7 +114,7 @@ fn a_streamed_prefill_takes_the_time_of_whole_layers() {
     let spent = times.bucket(Phase::Prefill, Window::All);
     assert_eq!((spent.demand, spent.wall(), times.steps[0].copies), (80, 80, 8));
 
-    let futures = Futures::new(&trace, &steps, Semantics::Event, None);
+    let futures = Futures::new(&trace, &steps, Semantics::Event, PhaseFilter::All);
     let told = |slots| {
         let setting = Setting { slots, ..setting.clone() };
         replay(&trace, &steps, &futures, &setting).unwrap_err().to_string()
@@ -150,7 +151,7 @@ fn what_a_trace_or_a_setting_lacks_is_told() {
     let trace = decode_trace(4, 1, &rows).build().unwrap();
     let steps = Steps::of(&trace, 1);
     let told = |setting: &Setting| {
-        let futures = Futures::new(&trace, &steps, setting.semantics, None);
+        let futures = Futures::new(&trace, &steps, setting.semantics, PhaseFilter::All);
         replay(&trace, &steps, &futures, setting).unwrap_err().to_string()
     };
     let ahead = Setting { prefetch: "ahead".parse().unwrap(), ..lru(2) };

@@ -13,8 +13,7 @@ pub fn run(args: &CompareArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.replay.trace.as_deref())?;
     let request = request(&args.replay, &args.capacity, &trace)?;
     let work = || compare(&trace, &request, &Bar::new());
-    let mut report = with_threads(args.replay.threads, work)??;
-    report.settings.machine.clone_from(&args.replay.time.machine);
+    let report = with_threads(args.replay.threads, work)??;
     let mut output = hotset::reports::comparison(&report)?;
     output.warnings.extend(own_compute_warnings(&args.replay.time, &request.links));
     output::give(&output, &args.output)?;

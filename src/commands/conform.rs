@@ -7,7 +7,7 @@ use std::path::Path;
 use hotset::conform::{Compared, Decision, Divergence, Evicted, Outcome, Replayed};
 use hotset::policies::PolicySpec;
 use hotset::reports::{Cell, Column, Output, Sheet};
-use hotset::sim::{PhaseChoice, SCHEMA, Scope, Steps, TraceSummary};
+use hotset::sim::{PhaseFilter, SCHEMA, Scope, Steps, TraceSummary};
 use serde::Serialize;
 
 use crate::cli::ConformArgs;
@@ -26,7 +26,7 @@ pub fn run(args: &ConformArgs) -> Result<Ending, Fault> {
     };
     let slots = capacity.slots(&shape, scope)?;
     let steps = Steps::of(&trace, args.chunk);
-    let phase: PhaseChoice = args.phase.into();
+    let phase: PhaseFilter = args.phase.into();
     let replayed = Replayed { trace: &trace, steps: &steps, phase: phase.only() };
 
     if let Some(path) = &args.record {
@@ -90,7 +90,7 @@ struct Report<'a> {
     policy: String,
     scope: Scope,
     capacity_slots: u32,
-    phase: PhaseChoice,
+    phase: PhaseFilter,
     compared: Compared,
     divergence: Option<Located<'a>>,
 }

@@ -1,6 +1,6 @@
 //! `hotset experiment semantic` and `hotset experiment prefetch`.
 
-use hotset::experiments::{Arm, Parts, Plan, prediction_costs};
+use hotset::experiments::{Arm, Parts, Protocol, prediction_costs};
 use hotset::traces::{Trace, Workload};
 
 use super::request::{own_compute_warnings, time, with_threads};
@@ -24,39 +24,39 @@ pub fn run(command: &ExperimentCommand) -> Result<Ending, Fault> {
 
 fn semantic(args: &SemanticArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.experiment.trace.as_deref())?;
-    let plan = plan(&args.experiment, None)?;
-    let work = || hotset::experiments::semantic(&trace, &plan, &args.repeat, &Bar::new());
+    let protocol = protocol(&args.experiment, None)?;
+    let work = || hotset::experiments::semantic(&trace, &protocol, &args.repeat, &Bar::new());
     let report = with_threads(args.experiment.threads, work)??;
     let mut output = hotset::reports::semantic(&report)?;
-    output.warnings.extend(own_compute_warnings(&args.experiment.time, &plan.links));
+    output.warnings.extend(own_compute_warnings(&args.experiment.time, &protocol.links));
     output::give(&output, &args.experiment.output)?;
     Ok(Ending::Passed)
 }
 
 fn prefetch(args: &PrefetchArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.experiment.trace.as_deref())?;
-    let plan = plan(&args.experiment, args.repeat)?;
-    let work = || hotset::experiments::prefetch(&trace, &plan, &args.lookahead, &Bar::new());
+    let protocol = protocol(&args.experiment, args.repeat)?;
+    let work = || hotset::experiments::prefetch(&trace, &protocol, &args.lookahead, &Bar::new());
     let report = with_threads(args.experiment.threads, work)??;
     if args.time_predictors {
-        tell_costs(&trace, &plan, &args.lookahead)?;
+        tell_costs(&trace, &protocol, &args.lookahead)?;
     }
     let mut output = hotset::reports::prefetch(&report)?;
-    output.warnings.extend(own_compute_warnings(&args.experiment.time, &plan.links));
+    output.warnings.extend(own_compute_warnings(&args.experiment.time, &protocol.links));
     output::give(&output, &args.experiment.output)?;
     Ok(Ending::Passed)
 }
 
 /// To standard error, for it is another figure every time.
-fn tell_costs(trace: &Trace, plan: &Plan, lookaheads: &[u32]) -> Result<(), Fault> {
+fn tell_costs(trace: &Trace, protocol: &Protocol, lookaheads: &[u32]) -> Result<(), Fault> {
     eprintln!("learning and guessing, one layer of one token, trace reading included:");
-    for cost in prediction_costs(trace, plan, lookaheads)? {
+    for cost in prediction_costs(trace, protocol, lookaheads)? {
         eprintln!("{:>12.0} ns  {}", cost.ns_per_event, cost.arm);
     }
     Ok(())
 }
 
-fn plan(args: &ExperimentArgs, repetition: Option<f64>) -> Result<Plan, Fault> {
+fn protocol(args: &ExperimentArgs, repetition: Option<f64>) -> Result<Protocol, Fault> {
     if args.time.host_threads.is_some() {
         let told = "--host-threads has nothing to serve: every miss of an experiment is fetched";
         return Err(Fault::Usage(told.to_owned()));
@@ -75,7 +75,7 @@ fn plan(args: &ExperimentArgs, repetition: Option<f64>) -> Result<Plan, Fault> {
         sequences: None,
         seed: args.seed,
     };
-    Ok(Plan {
+    Ok(Protocol {
         capacity,
         scope: args.scope.into(),
         links: parse::links(&args.link, machine.as_ref())?,

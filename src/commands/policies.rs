@@ -1,11 +1,12 @@
 //! `hotset policies [NAME]`.
 
+use hotset::policies::predict::PrefetchControl;
 use hotset::policies::predict::{PredictorInfo, PredictorNeed};
 use hotset::policies::{
     ADMISSIONS, AdmissionInfo, Need, POLICIES, Parameter, PolicyInfo, PolicySpec,
 };
 use hotset::reports::{Field, Output, Sheet};
-use hotset::sim::{Control, predictors};
+use hotset::sim::predictors;
 use serde::Serialize;
 
 use crate::cli::PoliciesArgs;
@@ -102,7 +103,7 @@ fn prefetcher(info: &PredictorInfo) -> Result<Output, Fault> {
     ];
     let mut sheets = vec![Sheet::facts("", facts)];
     sheets.extend(parameters(info.parameters));
-    if let Some(mut control) = parameters(&Control::PARAMETERS) {
+    if let Some(mut control) = parameters(&PrefetchControl::PARAMETERS) {
         control.title = "control of any prefetcher".to_owned();
         sheets.push(control);
     }

@@ -22,8 +22,7 @@ pub fn run(args: &InFullArgs) -> Result<Ending, Fault> {
         .as_ref()
         .map(|_| Recording { skip_steps: args.skip_steps, most_spans: args.most_events });
     let work = || replay_in_full(&trace, &request, recording, &Bar::new());
-    let (mut report, recorder) = with_threads(of.threads, work)??;
-    report.settings.machine.clone_from(&of.time.machine);
+    let (report, recorder) = with_threads(of.threads, work)??;
     if let Some(path) = &args.trace_events {
         let Some(recorder) = recorder else {
             return Err(Fault::Usage("--trace-events needs a link".to_owned()));

@@ -1,11 +1,13 @@
 //! What the flags of `compare`, `sweep` and `replay` ask for.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use hotset::cost_models::{ComputeSource, Link, MachineProfile};
 use hotset::policies::Need;
-use hotset::sim::{Arrival, Compare, Composition, Compute, Misses, Serving, TimeModel};
+use hotset::policies::miss::MissHandler;
+use hotset::sim::{
+    Arrival, Compare, Composition, Compute, CountedUses, Serving, TimeModel, Training,
+};
 use hotset::traces::Trace;
 
 use crate::cli::{ArrivalName, MissName, ReplayArgs, ServingArgs, TimeArgs};
@@ -44,19 +46,22 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
         time: time(&args.time, machine.as_ref(), args.time.dense_bytes)?,
         links,
         timelines: !args.no_timeline,
-        shuffle: args.shuffle.map(Into::into),
-        train: args.train,
-        histogram: args
-            .histogram
-            .as_deref()
-            .map(|path| histogram(path, args, trace))
-            .transpose()?,
+        machine: args.time.machine.clone(),
+        training: Training {
+            shuffle: args.shuffle.map(Into::into),
+            share: args.train,
+            histogram: args
+                .histogram
+                .as_deref()
+                .map(|path| histogram(path, args, trace))
+                .transpose()?,
+        },
         seed: args.seed,
     })
 }
 
 /// An engine's counts for the policies that place by them; the text tells one from another.
-fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<(String, Arc<[u64]>), Fault> {
+fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<CountedUses, Fault> {
     let placed = parse::policies(&args.policy)?;
     if placed.iter().all(|(_, policy)| policy.info().needs != Need::Training) {
         let told = "--histogram has no policy to place: give --policy static";
@@ -68,7 +73,8 @@ fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<(String, A
     let mixed = uses.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &uses| {
         (hash ^ uses).wrapping_mul(0x0100_0000_01b3)
     });
-    Ok((format!("{}: {} uses, {mixed:016x}", counted.name, counted.total()), uses.into()))
+    let source = format!("{}: {} uses, {mixed:016x}", counted.name, counted.total());
+    Ok(CountedUses { source, uses: uses.into() })
 }
 
 /// Runs `work` on this many threads, or on all cores.
@@ -84,9 +90,9 @@ pub fn with_threads<T: Send, E: Send>(
 }
 
 /// Refuses a host that would serve for nothing because nobody measured it.
-fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<Misses, Fault> {
+fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<MissHandler, Fault> {
     if name == MissName::Fetch {
-        return Ok(Misses::Fetch);
+        return Ok(MissHandler::Fetch);
     }
     let measured = |link: &&Link| {
         link.host_kernel.is_some() || link.contention.host.iter().any(|h| h.host_ps_per_mib > 0)
@@ -99,7 +105,7 @@ fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<Misses, F
         )));
     }
     if name == MissName::Host {
-        return Ok(Misses::Host);
+        return Ok(MissHandler::Host);
     }
     let Some(first) = links.first() else {
         return Err(Fault::Usage("--miss balanced needs a link".to_owned()));
@@ -111,7 +117,7 @@ fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<Misses, F
             first.name
         ))
     })?;
-    Ok(Misses::Balanced { fetch_permille: (share * 1000.0).round() as u32 })
+    Ok(MissHandler::Balanced { fetch_permille: (share * 1000.0).round() as u32 })
 }
 
 fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition> {

@@ -21,8 +21,6 @@ pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
     if let (Err(SimError::Interrupted), Some(journal)) = (&report, &args.resume) {
         eprintln!("the same command goes on with what {} has", journal.display());
     }
-    let mut report = report?;
-    report.report.settings.machine.clone_from(&args.replay.time.machine);
-    output::give(&hotset::reports::sweep(&report)?, &args.output)?;
+    output::give(&hotset::reports::sweep(&report?)?, &args.output)?;
     Ok(Ending::Passed)
 }

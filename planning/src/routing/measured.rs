@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use hotset_policies::Slots;
-use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Steps, Window, drive};
+use hotset_sim::{CurveSetting, LruCurve, PhaseFilter, Scope, Semantics, Steps, Window, drive};
 use hotset_traces::{IdColumn, Phase, Trace};
 
 use super::need::StepKind;
@@ -92,7 +92,7 @@ fn exact(trace: &Trace, steps: &Steps, cold: u64) -> LruMisses {
     let setting = CurveSetting {
         scope: Scope::Global,
         semantics: Semantics::Event,
-        phase: Some(Phase::Decode),
+        phase: PhaseFilter::Decode,
         warmup: Some(cold),
     };
     let curve = LruCurve::of(trace, steps, &setting);

@@ -3,7 +3,7 @@
 use hotset_traces::{LayerCounts, bundled};
 
 use hotset_policies::Slots;
-use hotset_sim::{CurveSetting, LruCurve, Scope, Semantics, Window};
+use hotset_sim::{CurveSetting, LruCurve, PhaseFilter, Scope, Semantics, Window};
 
 use super::chance::{power, union_of_uniform};
 use super::measured::{LruMisses, arranged, grouped};
@@ -157,7 +157,7 @@ fn groups_say_what_the_exact_curve_says() {
         let setting = CurveSetting {
             scope: Scope::Global,
             semantics: Semantics::Event,
-            phase: Some(Phase::Decode),
+            phase: PhaseFilter::Decode,
             warmup: Some(0),
         };
         let curve = LruCurve::of(&trace, &steps, &setting);

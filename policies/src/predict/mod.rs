@@ -6,6 +6,7 @@
 
 mod activation_map;
 mod best;
+mod control;
 mod cross_layer;
 mod expert_map;
 pub(crate) mod layers;
@@ -22,6 +23,7 @@ mod vectors;
 
 pub use activation_map::{ActivationMap, ActivationMapConfig};
 pub use best::best;
+pub use control::{PrefetchControl, PrefetchController, Priority, Protect};
 pub use cross_layer::{CrossLayer, CrossLayerConfig, Order};
 pub use expert_map::{ExpertMap, ExpertMapConfig, MapOf};
 pub use layers::{Horizon, Layers, Token};

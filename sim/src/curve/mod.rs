@@ -12,13 +12,11 @@ mod event;
 mod recency;
 mod sequential;
 mod tally;
-#[cfg(test)]
-mod tests;
 
 use hotset_policies::{ExpertId, Key, Slots};
 use hotset_traces::{IdColumn, Phase, Shape, Trace};
 
-use crate::{Counts, EventSink, Scope, Semantics, Steps, drive};
+use crate::{Counts, EventSink, PhaseFilter, Scope, Semantics, Steps, drive};
 use event::EventStack;
 use sequential::Stack;
 use tally::Tally;
@@ -41,8 +39,8 @@ pub struct CurveSetting {
     pub scope: Scope,
     /// Event or sequential.
     pub semantics: Semantics,
-    /// The steps to replay; `None`: all.
-    pub phase: Option<Phase>,
+    /// The steps to replay.
+    pub phase: PhaseFilter,
     /// Tokens that count as cold; `None`: all until the cache has first been full.
     pub warmup: Option<u64>,
 }
@@ -57,7 +55,7 @@ impl LruCurve {
         }
     }
 
-    fn of_ids<E: ExpertId + Default>(
+    fn of_ids<E: ExpertId>(
         trace: &Trace,
         ids: &[E],
         steps: &Steps,
@@ -66,7 +64,7 @@ impl LruCurve {
         let shape = trace.shape();
         let layers = shape.layers().len();
         let global = setting.scope == Scope::Global;
-        let wanted = |phase: Phase| setting.phase.is_none_or(|only| only == phase);
+        let wanted = |phase: Phase| setting.phase.wants(phase);
         let keys: Vec<u32> = match global {
             true => vec![shape.total_experts()],
             false => shape.layers().iter().map(|layer| layer.experts).collect(),

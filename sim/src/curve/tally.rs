@@ -3,6 +3,7 @@
 use hotset_traces::Phase;
 
 use crate::Counts;
+use crate::meter::RunClock;
 
 /// Counts of one phase (with a warm-up: of one phase and window) in one layer.
 #[derive(Debug, Clone)]
@@ -32,8 +33,9 @@ pub(super) struct Tally {
     keys: Vec<u32>,
     /// `[phase][cold, steady]`; without a warm-up only the first of each pair is used.
     banks: Vec<Option<Bank>>,
-    warmup: Option<u64>,
-    tokens: u64,
+    /// Whether cold and steady are told apart by tokens.
+    by_warmup: bool,
+    clock: RunClock,
     current: usize,
     /// Slots that are filled, whatever the capacity, as the step begins.
     filled: u32,
@@ -43,15 +45,16 @@ impl Tally {
     /// `keys[l]`: experts in the pool of layer `l`.
     pub fn new(keys: Vec<u32>, warmup: Option<u64>) -> Self {
         let banks = vec![None; 2 * Phase::ALL.len()];
-        Self { keys, banks, warmup, tokens: 0, current: 0, filled: 0 }
+        let (by_warmup, clock) = (warmup.is_some(), RunClock::new(warmup));
+        Self { keys, banks, by_warmup, clock, current: 0, filled: 0 }
     }
 
     /// A step begins with `filled` distinct keys in the least filled pool.
     pub fn begin_step(&mut self, phase: Phase, tokens: u32, filled: u32) {
-        let steady = self.warmup.is_some_and(|warmup| self.tokens >= warmup);
-        self.current = 2 * phase as usize + usize::from(steady);
+        // When a cache is full depends on its capacity: that is told apart in the end.
+        self.clock.begin_step(phase, tokens, || false);
+        self.current = 2 * phase as usize + usize::from(self.clock.is_steady());
         self.filled = filled;
-        self.tokens += u64::from(tokens);
         let bank = self.banks[self.current].get_or_insert_with(|| {
             let line = |&keys: &u32| Line {
                 accesses: 0,
@@ -100,7 +103,7 @@ impl Tally {
         for (index, bank) in self.banks.iter().enumerate() {
             let Some(bank) = bank else { continue };
             let phase = Phase::ALL[index / 2];
-            let by_fill = self.warmup.is_none();
+            let by_fill = !self.by_warmup;
             let steady = counts.bucket_mut(phase, by_fill || index % 2 == 1);
             steady.tokens += bank.tokens;
             for (layer, line) in bank.lines.iter().enumerate() {

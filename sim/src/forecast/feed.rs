@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use hotset_policies::predict::{Layers, Opening, Predictor, Token};
-use hotset_traces::{Phase, Trace};
+use hotset_traces::Trace;
 
-use crate::Steps;
+use crate::capacity::dimensions;
+use crate::{PhaseFilter, Steps};
 
 const NO_LANE: u32 = u32::MAX;
 
@@ -18,12 +19,18 @@ pub(crate) struct Reads {
     pub future: bool,
 }
 
+/// The model as predictors see it.
+pub(crate) fn layers(trace: &Trace) -> Layers {
+    let (experts, top_k) = dimensions(trace.shape());
+    Layers::new(&experts, &top_k)
+}
+
 /// Walks with a replay through its steps.
 #[derive(Debug)]
 pub(crate) struct Feed<'a> {
     trace: &'a Trace,
     steps: &'a Steps,
-    phase: Option<Phase>,
+    phase: PhaseFilter,
     layers: Layers,
     reads: Reads,
     /// Last row of each sequence that is replayed.
@@ -50,16 +57,16 @@ struct Known {
 }
 
 impl<'a> Feed<'a> {
-    /// For a replay of the steps of `phase` (`None`: all). Weights are read where there are any.
-    pub fn new(trace: &'a Trace, steps: &'a Steps, phase: Option<Phase>, reads: Reads) -> Self {
-        let wanted = |row: &usize| phase.is_none_or(|only| trace.phase(*row) == only);
+    /// For a replay of the steps that `phase` picks. Weights are read where there are any.
+    pub fn new(trace: &'a Trace, steps: &'a Steps, phase: PhaseFilter, reads: Reads) -> Self {
+        let wanted = |row: &usize| phase.wants(trace.phase(*row));
         let last = |rows: std::ops::Range<usize>| rows.rev().find(wanted).unwrap_or(usize::MAX);
         let sequences = trace.sequences();
         Self {
             trace,
             steps,
             phase,
-            layers: super::layers(trace),
+            layers: layers(trace),
             reads: Reads { weights: reads.weights && trace.weights().is_some(), ..reads },
             last: sequences.iter().map(|sequence| last(sequence.rows.clone())).collect(),
             lanes: vec![NO_LANE; sequences.len()],
@@ -134,14 +141,14 @@ impl<'a> Feed<'a> {
             }
         }
         let rows = self.trace.sequences()[sequence].rows.clone();
-        let count = |rows: Range<usize>, uses: &mut Vec<u32>, only: Option<Phase>| {
+        let count = |rows: Range<usize>, uses: &mut Vec<u32>, only: PhaseFilter| {
             uses.clear();
             uses.resize(self.layers.total_experts(), 0);
-            let rows = rows.filter(|&row| only.is_none_or(|only| self.trace.phase(row) == only));
+            let rows = rows.filter(|&row| only.wants(self.trace.phase(row)));
             rows.map(|row| add_uses(self.trace, &self.layers, row, uses)).count() as u32
         };
         // What lies before the first row that is replayed ran too: another cache served it.
-        let prompt_tokens = count(rows.start..row, prompt_uses, None);
+        let prompt_tokens = count(rows.start..row, prompt_uses, PhaseFilter::All);
         let own_tokens = if self.reads.future { count(rows, own_uses, self.phase) } else { 0 };
         let opening = Opening {
             embedding: &embeddings[0],
@@ -175,7 +182,7 @@ impl<'a> Feed<'a> {
         Token::new((lane, row, layer as u32), &self.layers, &self.routes[places], weights)
     }
 
-    /// The experts that a token of the step will use in a layer: for those who may know the future.
+    /// The experts that a token of the step will use in a layer: for sources that know the future.
     #[inline(always)]
     pub fn truth(&self, index: usize, layer: usize) -> &[u32] {
         let start = index * self.layers.row_len();
@@ -191,18 +198,18 @@ fn add_uses(trace: &Trace, layers: &Layers, row: usize, uses: &mut [u32]) {
     }
 }
 
-/// Lets a predictor see the steps of `phase` of a trace, learning and predicting nothing.
+/// Lets a predictor see the steps that `phase` picks of a trace, learning and predicting nothing.
 pub(crate) fn train(
     predictor: &mut dyn Predictor,
     trace: &Trace,
     steps: &Steps,
-    phase: Option<Phase>,
+    phase: PhaseFilter,
     reads: Reads,
 ) {
     let mut feed = Feed::new(trace, steps, phase, reads);
     for step in 0..steps.len() {
         let first = steps.row(steps.places(step).start);
-        if phase.is_some_and(|only| trace.phase(first) != only) {
+        if !phase.wants(trace.phase(first)) {
             continue;
         }
         feed.begin_step(step, predictor);

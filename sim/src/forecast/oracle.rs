@@ -1,4 +1,4 @@
-//! An oracle that errs as often as it is told to: what would a predictor have to reach?
+//! An oracle with a chosen precision and recall: what would a predictor have to reach?
 
 use hotset_policies::Parameter;
 use hotset_policies::predict::{Guess, PredictorInfo, PredictorNeed};
@@ -71,36 +71,43 @@ impl Oracle {
         Self { config, others: Vec::new() }
     }
 
-    /// Guesses for the `target` layer of `experts` experts, of which the token at `row` will use
-    /// `truth`.
-    pub fn guess(
-        &mut self,
-        (row, target): (usize, usize),
-        truth: &[u32],
-        experts: usize,
-        width: usize,
-        guesses: &mut Vec<Guess>,
-    ) {
+    /// Starts the draws of the token at `row` for layer `target`, of which they are a function.
+    pub fn start(&mut self, row: usize, target: usize) -> OracleDraw<'_> {
         let place = (row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (target as u64) << 48;
-        let mut draws = Draws(self.config.seed ^ place);
-        let confidence = self.config.precision as f32;
+        let draws = Draws(self.config.seed ^ place);
+        OracleDraw { config: self.config, draws, others: &mut self.others }
+    }
+}
+
+/// The oracle's draws for one token and layer.
+pub(super) struct OracleDraw<'a> {
+    config: OracleConfig,
+    draws: Draws,
+    others: &'a mut Vec<u32>,
+}
+
+impl OracleDraw<'_> {
+    /// Guesses for a layer of `experts` experts, of which the token will use `truth`.
+    pub fn guess(self, truth: &[u32], experts: usize, width: usize, guesses: &mut Vec<Guess>) {
+        let Self { config, mut draws, others } = self;
+        let confidence = config.precision as f32;
         let start = guesses.len();
         for &expert in truth {
-            if draws.unit() < self.config.recall {
+            if draws.unit() < config.recall {
                 guesses.push(Guess { expert, confidence });
             }
         }
         let right = (guesses.len() - start) as f64;
-        let wrong = right * (1.0 - self.config.precision) / self.config.precision;
+        let wrong = right * (1.0 - config.precision) / config.precision;
         let wrong = (wrong + draws.unit()).floor() as usize;
         if wrong > 0 {
-            self.others.clear();
-            self.others.extend((0..experts as u32).filter(|expert| !truth.contains(expert)));
-            for taken in 0..wrong.min(self.others.len()) {
-                let left = self.others.len() - taken;
+            others.clear();
+            others.extend((0..experts as u32).filter(|expert| !truth.contains(expert)));
+            for taken in 0..wrong.min(others.len()) {
+                let left = others.len() - taken;
                 let pick = taken + (draws.unit() * left as f64) as usize;
-                self.others.swap(taken, pick);
-                guesses.push(Guess { expert: self.others[taken], confidence });
+                others.swap(taken, pick);
+                guesses.push(Guess { expert: others[taken], confidence });
             }
         }
         guesses.truncate(start.saturating_add(width));
@@ -135,7 +142,7 @@ mod tests {
             let mut guesses = Vec::new();
             for row in 0..4000 {
                 guesses.clear();
-                oracle.guess((row, row % 5), &truth, 64, usize::MAX, &mut guesses);
+                oracle.start(row, row % 5).guess(&truth, 64, usize::MAX, &mut guesses);
                 let mut experts: Vec<u32> = guesses.iter().map(|guess| guess.expert).collect();
                 all += experts.len();
                 right += experts.iter().filter(|expert| truth.contains(expert)).count();
@@ -158,11 +165,11 @@ mod tests {
     fn there_are_no_more_wrong_guesses_than_other_experts() {
         let mut oracle = Oracle::new(OracleConfig { precision: 1e-9, recall: 1.0, seed: 1 });
         let mut guesses = Vec::new();
-        oracle.guess((0, 0), &[1, 2], 4, usize::MAX, &mut guesses);
+        oracle.start(0, 0).guess(&[1, 2], 4, usize::MAX, &mut guesses);
         let mut experts: Vec<u32> = guesses.iter().map(|guess| guess.expert).collect();
         experts.sort_unstable();
         assert_eq!(experts, [0, 1, 2, 3]);
-        oracle.guess((0, 0), &[0, 1, 2, 3], 4, 1, &mut guesses);
+        oracle.start(0, 0).guess(&[0, 1, 2, 3], 4, 1, &mut guesses);
         assert_eq!(
             guesses.len(),
             5,

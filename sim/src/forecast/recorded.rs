@@ -1,9 +1,8 @@
 //! The predictions that the trace recorded: a later layer's router on an earlier layer's output.
 
-use hotset_policies::predict::{Guess, PredictorInfo, PredictorNeed, RankRecord};
+use hotset_policies::predict::{Guess, Horizon, PredictorInfo, PredictorNeed, RankRecord};
 use hotset_traces::{IdColumn, Trace};
 
-use super::Forecast;
 use crate::SimError;
 
 /// What people are told of it.
@@ -26,14 +25,21 @@ pub(super) struct Recorded<'a> {
     chances: RankRecord,
 }
 
+/// One prediction: where its ids begin, and where its ranks' chances do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    start: usize,
+    chances: usize,
+}
+
 impl<'a> Recorded<'a> {
     /// # Errors
     /// The trace has no predictions, or none made so far ahead.
-    pub fn of(trace: &'a Trace, forecast: &Forecast) -> Result<Self, SimError> {
+    pub fn of(trace: &'a Trace, horizon: Horizon) -> Result<Self, SimError> {
         let Some(recorded) = trace.predictions() else {
             return Err(SimError::missing_predictions(trace));
         };
-        let farthest = forecast.horizon().farthest;
+        let farthest = horizon.farthest;
         if farthest > recorded.lookaheads {
             return Err(SimError::Lookahead { asked: farthest, recorded: recorded.lookaheads });
         }
@@ -51,22 +57,18 @@ impl<'a> Recorded<'a> {
         self.width
     }
 
-    fn start(&self, row: usize, distance: usize, target: usize) -> usize {
-        (((distance - 1) * self.tokens + row) * self.layers + target) * self.width
+    /// Where the token at `row` predicted layer `target` from the layer `distance` before it.
+    #[inline]
+    pub fn place(&self, row: usize, distance: usize, target: usize) -> Place {
+        let start = (((distance - 1) * self.tokens + row) * self.layers + target) * self.width;
+        Place { start, chances: target * self.width }
     }
 
-    /// What layer `target - distance` of the token at `row` predicted for `target`.
+    /// What was predicted at `place`.
     #[inline]
-    pub fn guess(
-        &self,
-        row: usize,
-        (distance, target): (usize, usize),
-        width: usize,
-        guesses: &mut Vec<Guess>,
-    ) {
-        let start = self.start(row, distance, target);
+    pub fn guess(&self, place: Place, width: usize, guesses: &mut Vec<Guess>) {
+        let Place { start, chances } = place;
         let range = start..start + width.min(self.width);
-        let chances = target * self.width;
         let guess = |(rank, expert): (usize, u32)| Guess {
             expert,
             confidence: self.chances.share(chances + rank),
@@ -83,14 +85,13 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// The token at `row` uses `truth` in layer `target`: were the ranks right?
+    /// The token uses `truth` in the layer that was predicted at `place`: were the ranks right?
     #[inline]
-    pub fn learn(&mut self, row: usize, (distance, target): (usize, usize), truth: &[u32]) {
-        let start = self.start(row, distance, target);
-        let entry = self.ids.slice(start..start + self.width);
+    pub fn learn(&mut self, place: Place, truth: &[u32]) {
+        let entry = self.ids.slice(place.start..place.start + self.width);
         let none = entry.none_marker();
         for (rank, id) in entry.iter().enumerate().filter(|&(_, id)| id != none) {
-            self.chances.record(target * self.width + rank, truth.contains(&id));
+            self.chances.record(place.chances + rank, truth.contains(&id));
         }
     }
 }

@@ -1,12 +1,13 @@
 //! How good guesses are, apart from any cache: precision and recall by distance.
 
-use hotset_policies::predict::{AnyPredictor, Predictor};
-use hotset_traces::{Phase, Trace};
+use hotset_policies::predict::{AnyPredictor, Predictor, PrefetchControl};
+use hotset_traces::Trace;
 use serde::Serialize;
 
 use super::feed::{Feed, Reads, train};
-use super::{Control, Forecast, Forecaster, Guesser};
-use crate::{SimError, Steps};
+use super::forecaster::Forecaster;
+use super::spec::Forecast;
+use crate::{PhaseFilter, SimError, Steps};
 
 /// Guesses at one distance, token by token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,7 +38,7 @@ impl Quality {
     }
 }
 
-/// Asks a predictor for every layer of the steps of `phase`, at every distance of its horizon, and
+/// Asks a predictor for every layer of the steps that `phase` picks, at every distance of its horizon, and
 /// compares with what the tokens used. Width and threshold apply, no budget and no cache.
 ///
 /// # Errors
@@ -45,11 +46,11 @@ impl Quality {
 pub fn score(
     trace: &Trace,
     steps: &Steps,
-    phase: Option<Phase>,
+    phase: PhaseFilter,
     forecast: &Forecast,
     trained: Option<&AnyPredictor>,
 ) -> Result<Vec<Quality>, SimError> {
-    let forecaster = Forecaster::of(trace, steps, phase, forecast, trained)?;
+    let forecaster = Forecaster::of(trace, steps, phase, forecast, trained, &[])?;
     Ok(run(trace, steps, phase, forecaster))
 }
 
@@ -59,20 +60,20 @@ pub fn score(
 pub fn score_predictor(
     trace: &Trace,
     steps: &Steps,
-    phase: Option<Phase>,
-    control: &Control,
+    phase: PhaseFilter,
+    control: &PrefetchControl,
     predictor: Box<dyn Predictor>,
 ) -> Vec<Quality> {
     let feed = Feed::new(trace, steps, phase, Reads { weights: true, future: false });
-    run(trace, steps, phase, Forecaster::with(feed, Guesser::Learned(predictor), *control))
+    run(trace, steps, phase, Forecaster::of_predictor(feed, predictor, *control))
 }
 
-/// Lets an engine's own predictor see the steps of `phase` of a trace.
+/// Lets an engine's own predictor see the steps that `phase` picks of a trace.
 pub fn train_predictor(
     predictor: &mut dyn Predictor,
     trace: &Trace,
     steps: &Steps,
-    phase: Option<Phase>,
+    phase: PhaseFilter,
 ) {
     train(predictor, trace, steps, phase, Reads { weights: true, future: false });
 }
@@ -80,15 +81,15 @@ pub fn train_predictor(
 fn run(
     trace: &Trace,
     steps: &Steps,
-    phase: Option<Phase>,
+    phase: PhaseFilter,
     mut forecaster: Forecaster<'_>,
 ) -> Vec<Quality> {
-    let horizon = forecaster.horizon;
+    let horizon = forecaster.horizon();
     let of = |distance| Quality { distance, events: 0, guesses: 0, right: 0, wanted: 0 };
     let mut qualities: Vec<Quality> = (horizon.nearest..=horizon.farthest).map(of).collect();
     for step in 0..steps.len() {
         let first = steps.row(steps.places(step).start);
-        if phase.is_some_and(|only| trace.phase(first) != only) {
+        if !phase.wants(trace.phase(first)) {
             continue;
         }
         forecaster.begin_step(step);
@@ -96,28 +97,15 @@ fn run(
             forecaster.observe(layer);
             for target in forecaster.targets(layer) {
                 let quality = &mut qualities[target - layer - horizon.nearest];
-                forecaster.judge((layer, target), quality);
+                forecaster.judge(layer, target, |guesses, used| {
+                    quality.events += 1;
+                    quality.guesses += guesses.len() as u64;
+                    let right = guesses.iter().filter(|guess| used.contains(&guess.expert));
+                    quality.right += right.count() as u64;
+                    quality.wanted += used.len() as u64;
+                });
             }
         }
     }
     qualities
-}
-
-impl Forecaster<'_> {
-    /// Guesses for each token of the step by itself.
-    fn judge(&mut self, (layer, target): (usize, usize), quality: &mut Quality) {
-        let threshold = self.control.threshold as f32;
-        for index in 0..self.feed.tokens() {
-            self.guesses.clear();
-            self.guess_token(index, (layer, target));
-            let truth = self.feed.truth(index, target);
-            let kept = self.guesses.iter().filter(|guess| guess.confidence >= threshold);
-            for guess in kept {
-                quality.guesses += 1;
-                quality.right += u64::from(truth.contains(&guess.expert));
-            }
-            quality.events += 1;
-            quality.wanted += truth.len() as u64;
-        }
-    }
 }

@@ -1,34 +1,35 @@
-//! Who says what to prefetch, and how much of it is fetched: `name:key=value,...`.
+//! The prefetch source and its control as people name them: `name:key=value,...`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use hotset_policies::parse_parameters;
-use hotset_policies::predict::{Horizon, PREDICTORS, PredictorInfo, PredictorSpec};
+use hotset_policies::predict::{
+    Horizon, PREDICTORS, PredictorInfo, PredictorSpec, PrefetchControl,
+};
 use serde::{Serialize, Serializer};
 
-use super::control::Control;
 use super::oracle::{self, OracleConfig};
 use super::recorded;
 use crate::SimError;
 
-/// Who says what to prefetch.
+/// What is prefetched.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Prefetch {
-    /// Nobody.
+    /// Nothing.
     #[default]
     None,
-    /// A predictor.
+    /// What a source predicts.
     By(Forecast),
 }
 
-/// A predictor and what is made of its guesses.
+/// A prefetch source and what is made of its guesses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Who predicts.
-    pub source: Source,
+    /// The prefetch source.
+    pub source: PrefetchSource,
     /// What is fetched of it.
-    pub control: Control,
+    pub control: PrefetchControl,
     /// When a predictor that learns does so.
     pub learn: Learn,
     text: String,
@@ -59,9 +60,9 @@ impl FromStr for Learn {
     }
 }
 
-/// Who predicts.
+/// The prefetch source.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub enum PrefetchSource {
     /// The predictions that the trace recorded.
     Recorded,
     /// The future, with errors.
@@ -70,7 +71,7 @@ pub enum Source {
     Learned(PredictorSpec),
 }
 
-impl Source {
+impl PrefetchSource {
     /// What people are told of it.
     #[must_use]
     pub fn info(&self) -> &'static PredictorInfo {
@@ -85,9 +86,9 @@ impl Source {
 impl Forecast {
     /// `source` under the default control, learning as it goes.
     #[must_use]
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: PrefetchSource) -> Self {
         let text = source.info().name.to_owned();
-        Self { source, control: Control::default(), learn: Learn::Both, text }
+        Self { source, control: PrefetchControl::default(), learn: Learn::Both, text }
     }
 
     /// The distances at which it predicts.
@@ -129,20 +130,20 @@ impl FromStr for Prefetch {
                 "learn" if learn.is_none() => {
                     learn = Some(value.trim().parse::<Learn>().map_err(wrong)?);
                 }
-                key if Control::KEYS.contains(&key) => control.push(pair),
+                key if PrefetchControl::KEYS.contains(&key) => control.push(pair),
                 _ => own.push(pair),
             }
         }
-        let control: Control = parse_parameters(&control.join(",")).map_err(wrong)?;
+        let control: PrefetchControl = parse_parameters(&control.join(",")).map_err(wrong)?;
         control.check().map_err(wrong)?;
         let own = own.join(",");
         let source = if name == recorded::INFO.name {
-            parse_parameters::<hotset_policies::NoConfig>(&own).map(|_| Source::Recorded)
+            parse_parameters::<hotset_policies::NoConfig>(&own).map(|_| PrefetchSource::Recorded)
         } else if name == oracle::INFO.name {
-            oracle::config(&own).map(Source::Oracle)
+            oracle::config(&own).map(PrefetchSource::Oracle)
         } else {
             match PredictorSpec::read(name, &own) {
-                Some(read) => read.map(Source::Learned),
+                Some(read) => read.map(PrefetchSource::Learned),
                 None => {
                     let names: Vec<&str> = predictors().map(|info| info.name).collect();
                     Err(format!("there are none, {}", names.join(", ")))
@@ -150,7 +151,7 @@ impl FromStr for Prefetch {
             }
         }
         .map_err(wrong)?;
-        if learn.is_some() && !matches!(source, Source::Learned(_)) {
+        if learn.is_some() && !matches!(source, PrefetchSource::Learned(_)) {
             return Err(wrong(format!("'{name}' does not learn: it has no 'learn'")));
         }
         let text = text.trim().to_owned();
@@ -179,7 +180,7 @@ mod tests {
     use hotset_policies::predict::{CrossLayerConfig, Order};
 
     use super::*;
-    use crate::Priority;
+    use hotset_policies::predict::Priority;
 
     fn read(text: &str) -> Forecast {
         match text.parse().unwrap() {
@@ -191,10 +192,10 @@ mod tests {
     #[test]
     fn prefetchers_are_read_by_name() {
         assert_eq!("none".parse(), Ok(Prefetch::None));
-        assert_eq!(read("ahead"), Forecast::new(Source::Recorded));
+        assert_eq!(read("ahead"), Forecast::new(PrefetchSource::Recorded));
         let two = read("cross-layer:order=2,lookahead=2,width=4,learn=trained,priority=confidence");
         let config = CrossLayerConfig { order: Order::Two, ..CrossLayerConfig::default() };
-        assert_eq!(two.source, Source::Learned(PredictorSpec::CrossLayer(config)));
+        assert_eq!(two.source, PrefetchSource::Learned(PredictorSpec::CrossLayer(config)));
         assert_eq!((two.control.lookahead, two.control.width), (2, 4));
         assert_eq!((two.control.priority, two.learn), (Priority::Confidence, Learn::Trained));
         assert_eq!(two.horizon(), Horizon::at(2));
@@ -207,11 +208,15 @@ mod tests {
 
     #[test]
     fn the_defaults_of_control_are_those_stated() {
-        for parameter in Control::PARAMETERS {
+        for parameter in PrefetchControl::PARAMETERS {
             let text = format!("cross-layer:{}={}", parameter.name, parameter.default);
             let stated = read(&text);
-            assert_eq!((stated.control, stated.learn), (Control::default(), Learn::Both), "{text}");
-            assert!(parameter.name == "learn" || Control::KEYS.contains(&parameter.name));
+            assert_eq!(
+                (stated.control, stated.learn),
+                (PrefetchControl::default(), Learn::Both),
+                "{text}"
+            );
+            assert!(parameter.name == "learn" || PrefetchControl::KEYS.contains(&parameter.name));
         }
     }
 

@@ -1,5 +1,7 @@
 //! [`Timeline`]: the clock of one replay over one link.
 
+use std::ops::Range;
+
 use hotset_cost_models::{Contention, HostContention, Link};
 use hotset_policies::{Action, Placement, Plan};
 use hotset_traces::{Phase, Shape};
@@ -7,43 +9,11 @@ use hotset_traces::{Phase, Shape};
 use super::cancel::Cancellable;
 use super::copies::{Copies, Ticket};
 use super::costs::Costs;
+use super::demand::LayerDemand;
 use super::model::{TimeModel, Wait};
-use super::overlap::beside;
+use super::overlap::{Job, beside};
 use super::record::{Lane, Recorder};
 use super::spent::{StepTime, Times};
-
-/// What a layer of a step asks of the machine.
-#[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
-    /// The layer.
-    pub layer: usize,
-    /// Distinct experts that it needs.
-    pub distinct: u32,
-    /// Of those, to be copied now.
-    pub copies: u32,
-    /// Of those, served by the host's cores where they lie.
-    pub host: u32,
-    /// Of those, brought by a prefetch and asked for the first time.
-    pub prefetched: u32,
-    /// Where each goes; looked at only for experts that were prefetched.
-    pub placements: &'a [Placement],
-}
-
-impl<'a> Asked<'a> {
-    /// What a demand's plan asks for.
-    #[must_use]
-    #[inline(always)]
-    pub fn of(layer: usize, plan: &Plan<'a>) -> Self {
-        Self {
-            layer,
-            distinct: plan.distinct(),
-            copies: plan.fetches + plan.unplaced,
-            host: 0,
-            prefetched: plan.prefetch_hits,
-            placements: plan.placements,
-        }
-    }
-}
 
 /// The layer that runs.
 #[derive(Debug, Default, Clone, Copy)]
@@ -100,7 +70,7 @@ impl Timeline {
         let layers = shape.layers().len();
         let contention =
             if model.contention { link.contention.clone() } else { Contention::default() };
-        let host = host_beside(link, model);
+        let host = model.host_beside(link);
         let rate = link.host_kernel.map_or(host.host_ps_per_mib, |kernel| kernel.ps_per_mib);
         Self {
             costs: Costs::new(shape, link, &model.compute, rate),
@@ -198,36 +168,36 @@ impl Timeline {
 
     /// The layer's routing becomes known and its missing experts are queued for copying.
     #[inline(always)]
-    pub fn demand(&mut self, asked: Asked<'_>) {
-        let layer = asked.layer;
+    pub fn demand(&mut self, demand: LayerDemand<'_>) {
+        let layer = demand.layer;
         if !std::mem::take(&mut self.routed) {
             self.route(layer);
         }
-        self.step_copies += asked.copies;
+        self.step_copies += demand.copies;
         self.running = Running {
             layer,
-            distinct: asked.distinct,
-            host: asked.host,
-            waiting: asked.copies,
+            distinct: demand.distinct,
+            host: demand.host,
+            waiting: demand.copies,
             alone: 0,
         };
-        if asked.prefetched > 0 || self.copies.is_shared() {
-            self.need_prefetched(&asked);
+        if demand.prefetched > 0 || self.copies.is_shared() {
+            self.need_prefetched(&demand);
         }
-        if asked.copies > 0 {
+        if demand.copies > 0 {
             if self.recorder.is_some() {
-                self.demand_recorded(&asked);
+                self.demand_recorded(&demand);
             } else {
                 let size = self.costs.size(layer);
-                self.running.alone = self.copies.demand(size, asked.copies);
+                self.running.alone = self.copies.demand(size, demand.copies);
             }
         }
     }
 
-    fn need_prefetched(&mut self, asked: &Asked<'_>) {
-        let base = self.bases[asked.layer];
+    fn need_prefetched(&mut self, demand: &LayerDemand<'_>) {
+        let base = self.bases[demand.layer];
         let mut late = 0;
-        for placement in asked.placements {
+        for placement in demand.placements {
             match placement.action {
                 Action::PrefetchHit => {
                     let key = base + placement.expert;
@@ -242,20 +212,20 @@ impl Timeline {
             }
         }
         self.running.waiting += late;
-        self.times.cell(self.row + asked.layer).late += u64::from(late);
+        self.times.cell(self.row + demand.layer).late += u64::from(late);
     }
 
     #[cold]
-    fn demand_recorded(&mut self, asked: &Asked<'_>) {
+    fn demand_recorded(&mut self, demand: &LayerDemand<'_>) {
         let copied =
             |placement: &&Placement| matches!(placement.action, Action::Fetch | Action::Unplaced);
-        let mut experts = asked.placements.iter().filter(copied).map(|p| p.expert);
-        for _ in 0..asked.copies {
+        let mut experts = demand.placements.iter().filter(copied).map(|p| p.expert);
+        for _ in 0..demand.copies {
             let begin = self.copies.last_arrival().max(self.now);
-            let size = self.costs.size(asked.layer);
+            let size = self.costs.size(demand.layer);
             self.running.alone = self.copies.demand(size, 1);
             let end = self.copies.last_arrival();
-            self.record(Lane::Copy, "demand", asked.layer, experts.next(), (begin, end));
+            self.record(Lane::Copy, "demand", demand.layer, experts.next(), begin..end);
         }
     }
 
@@ -274,7 +244,7 @@ impl Timeline {
                 }
                 self.step_prefetches += 1;
                 if self.recorder.is_some() {
-                    let span = (begin, self.copies.last_arrival());
+                    let span = begin..self.copies.last_arrival();
                     self.record(Lane::Copy, "prefetch", layer, Some(placement.expert), span);
                 }
             }
@@ -306,7 +276,7 @@ impl Timeline {
         self.buffers[layer % 2] = self.copies.ahead(self.costs.size(layer), self.experts[layer]);
         self.step_copies += self.experts[layer];
         if self.recorder.is_some() {
-            let span = (begin, self.copies.last_arrival());
+            let span = begin..self.copies.last_arrival();
             self.record(Lane::Copy, "whole layer", layer, None, span);
         }
     }
@@ -345,13 +315,15 @@ impl Timeline {
     fn serve_on_host(&mut self, layer: usize, experts: u32) -> u64 {
         let work = self.costs.size(layer).host.saturating_mul(u64::from(experts));
         let queued = self.copies.left(self.now);
-        let (host, link) =
-            beside((work, self.host.host_permille), (queued, self.host.copy_permille));
-        self.copies.hold(link - queued);
+        let ends = beside(
+            Job { alone: work, permille: self.host.host_permille },
+            Job { alone: queued, permille: self.host.copy_permille },
+        );
+        self.copies.hold(ends.second - queued);
         let cell = self.times.cell(self.row + layer);
         cell.host_work = cell.host_work.saturating_add(work);
-        let done = self.now.saturating_add(host);
-        self.record(Lane::Host, "host", layer, None, (self.now, done));
+        let done = self.now.saturating_add(ends.first);
+        self.record(Lane::Host, "host", layer, None, self.now..done);
         done
     }
 
@@ -362,19 +334,19 @@ impl Timeline {
         let queued = self.copies.left(begin);
         let mut time = alone;
         if queued > 0 && alone > 0 {
-            let (kernel, link) = beside(
-                (alone, self.contention.kernel_beside_copy_permille),
-                (queued, self.contention.copy_beside_kernel_permille),
+            let ends = beside(
+                Job { alone, permille: self.contention.kernel_beside_copy_permille },
+                Job { alone: queued, permille: self.contention.copy_beside_kernel_permille },
             );
-            self.copies.hold(link - queued);
-            time = kernel;
+            self.copies.hold(ends.second - queued);
+            time = ends.first;
         }
         let cell = self.times.cell(self.row + layer);
         cell.compute = cell.compute.saturating_add(alone);
         cell.slowed = cell.slowed.saturating_add(time - alone);
         self.now = begin.saturating_add(time);
         if self.recorder.is_some() {
-            self.record(Lane::Compute, name, layer, None, (begin, self.now));
+            self.record(Lane::Compute, name, layer, None, begin..self.now);
         }
     }
 
@@ -393,7 +365,7 @@ impl Timeline {
         }
     }
 
-    /// What the run took, its last copies included, and the recording if one was asked for.
+    /// What the run took, its last copies included, and the recording if one was demand for.
     #[must_use]
     pub fn finish(mut self) -> (Times, Option<Recorder>) {
         self.drain();
@@ -416,28 +388,10 @@ impl Timeline {
         name: &'static str,
         layer: usize,
         expert: Option<u32>,
-        span: (u64, u64),
+        span: Range<u64>,
     ) {
         if let Some(recorder) = &mut self.recorder {
             recorder.add(lane, name, layer as u32, expert, span);
         }
-    }
-}
-
-/// Contention with the host at the threads that serve experts: of those measured, the fewest that
-/// are not fewer, else the most.
-fn host_beside(link: &Link, model: &TimeModel) -> HostContention {
-    let measured = &link.contention.host;
-    let found = match model.host_threads {
-        Some(threads) => measured.iter().find(|beside| beside.threads >= threads),
-        None => None,
-    };
-    let none =
-        HostContention { threads: 0, copy_permille: 1000, host_permille: 1000, host_ps_per_mib: 0 };
-    let beside = found.or(measured.last()).copied().unwrap_or(none);
-    if model.contention {
-        beside
-    } else {
-        HostContention { host_ps_per_mib: beside.host_ps_per_mib, ..none }
     }
 }

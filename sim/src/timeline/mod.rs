@@ -9,6 +9,7 @@
 mod cancel;
 mod copies;
 mod costs;
+mod demand;
 mod engine;
 mod model;
 mod overlap;
@@ -16,7 +17,8 @@ mod record;
 mod shared_link;
 mod spent;
 
-pub use engine::{Asked, Timeline};
+pub use demand::LayerDemand;
+pub use engine::Timeline;
 pub use model::{Compute, CopyOrder, TimeModel, Wait};
 pub use record::{Lane, Recorder, Span};
 pub use spent::{Spent, StepTime, Times, percentile};

@@ -1,6 +1,6 @@
-//! What a timeline is told of the engine that it stands for.
+//! The engine that a timeline stands for: its compute, and how copies run beside it.
 
-use hotset_cost_models::{HbmModel, Link, MachineProfile, Picos};
+use hotset_cost_models::{HbmModel, HostContention, Link, MachineProfile, Picos};
 use hotset_traces::{LayerShape, Shape};
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +128,28 @@ impl TimeModel {
             }
         }
         Ok(())
+    }
+
+    /// Contention with the host at the threads that serve experts: of those measured, the fewest that
+    /// are not fewer, else the most.
+    pub(super) fn host_beside(&self, link: &Link) -> HostContention {
+        let measured = &link.contention.host;
+        let found = match self.host_threads {
+            Some(threads) => measured.iter().find(|beside| beside.threads >= threads),
+            None => None,
+        };
+        let none = HostContention {
+            threads: 0,
+            copy_permille: 1000,
+            host_permille: 1000,
+            host_ps_per_mib: 0,
+        };
+        let beside = found.or(measured.last()).copied().unwrap_or(none);
+        if self.contention {
+            beside
+        } else {
+            HostContention { host_ps_per_mib: beside.host_ps_per_mib, ..none }
+        }
     }
 }
 

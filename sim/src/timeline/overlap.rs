@@ -1,15 +1,33 @@
 //! Two jobs that slow each other while both run.
 
-/// Times from now until each of two jobs ends that would take `a` and `b` alone, where running
-/// beside the other makes the first take `a_permille` and the second `b_permille` per mille.
-/// Neither ends before its time alone.
-pub(super) fn beside(a: (u64, u32), b: (u64, u32)) -> (u64, u64) {
-    let (slow_a, slow_b) = (slowed(a.0, a.1), slowed(b.0, b.1));
-    if slow_a <= slow_b {
+/// A job that runs beside another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Job {
+    /// What it takes alone.
+    pub alone: u64,
+    /// What it takes while the other runs, in per mille of that.
+    pub permille: u32,
+}
+
+/// When two jobs that begin now end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub first: u64,
+    pub second: u64,
+}
+
+/// Times from now until each of two jobs ends, which slow each other while both run. Neither ends
+/// before its time alone.
+pub(super) fn beside(first: Job, second: Job) -> Ends {
+    let slow_first = slowed(first.alone, first.permille);
+    let slow_second = slowed(second.alone, second.permille);
+    if slow_first <= slow_second {
         // Until then the other did what it could, slowed; the rest runs alone.
-        (slow_a, slow_a.saturating_add(b.0.saturating_sub(done_in(slow_a, b.1))))
+        let left = second.alone.saturating_sub(done_in(slow_first, second.permille));
+        Ends { first: slow_first, second: slow_first.saturating_add(left) }
     } else {
-        (slow_b.saturating_add(a.0.saturating_sub(done_in(slow_b, a.1))), slow_b)
+        let left = first.alone.saturating_sub(done_in(slow_second, first.permille));
+        Ends { first: slow_second.saturating_add(left), second: slow_second }
     }
 }
 
@@ -43,24 +61,30 @@ fn done_in(time: u64, permille: u32) -> u64 {
 mod tests {
     use super::*;
 
+    fn ends(first: u64, first_permille: u32, second: u64, second_permille: u32) -> (u64, u64) {
+        let job = |alone, permille| Job { alone, permille };
+        let ends = beside(job(first, first_permille), job(second, second_permille));
+        (ends.first, ends.second)
+    }
+
     #[test]
     fn jobs_that_do_not_disturb_each_other_take_their_time() {
-        assert_eq!(beside((70, 1000), (30, 1000)), (70, 30));
+        assert_eq!(ends(70, 1000, 30, 1000), (70, 30));
     }
 
     #[test]
     fn the_longer_job_is_slowed_only_while_the_shorter_runs() {
         // The first ends at 20 (2 x 10). Until then the second did 20 / 1.25 = 16 of 100.
-        assert_eq!(beside((10, 2000), (100, 1250)), (20, 104));
-        assert_eq!(beside((100, 1250), (10, 2000)), (104, 20));
+        assert_eq!(ends(10, 2000, 100, 1250), (20, 104));
+        assert_eq!(ends(100, 1250, 10, 2000), (104, 20));
         // Slowing by a third of a picosecond rounds up, never below the time alone.
         assert_eq!(slowed(1, 1001), 2);
-        assert_eq!(beside((1, 1001), (1, 1000)), (2, 1));
+        assert_eq!(ends(1, 1001, 1, 1000), (2, 1));
     }
 
     #[test]
     fn the_longest_times_saturate() {
         assert_eq!(slowed(u64::MAX, 1001), u64::MAX);
-        assert_eq!(beside((u64::MAX, 2000), (5, 1000)).1, 5);
+        assert_eq!(ends(u64::MAX, 2000, 5, 1000).1, 5);
     }
 }

@@ -1,6 +1,7 @@
 //! What ran when, for a person to look at: Chrome's trace events, which Perfetto opens.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// Where something ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,9 +60,10 @@ impl Recorder {
         name: &'static str,
         layer: u32,
         expert: Option<u32>,
-        (begin, end): (u64, u64),
+        span: Range<u64>,
     ) {
         let step = self.step.saturating_sub(1);
+        let Range { start: begin, end } = span;
         if step < self.skip || begin == end {
             return;
         }
@@ -156,8 +158,8 @@ mod tests {
         for step in 0..4 {
             recorder.begin_step();
             let begin = 10_000_000 * step;
-            recorder.add(Lane::Copy, "demand", 3, Some(7), (begin, begin + 1_500_001));
-            recorder.add(Lane::Compute, "dense", 3, None, (begin, begin));
+            recorder.add(Lane::Copy, "demand", 3, Some(7), begin..begin + 1_500_001);
+            recorder.add(Lane::Compute, "dense", 3, None, begin..begin);
         }
         assert_eq!((recorder.spans().len(), recorder.dropped()), (2, 1));
         let mut json = Vec::new();

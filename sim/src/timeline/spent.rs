@@ -40,16 +40,18 @@ impl Spent {
 }
 
 impl AddAssign for Spent {
+    /// The pattern names every part, so that a new one that is not added here does not compile.
     fn add_assign(&mut self, other: Self) {
+        let Self { compute, slowed, demand, prefetch, host, drained, host_work, late } = other;
         for (sum, more) in [
-            (&mut self.compute, other.compute),
-            (&mut self.slowed, other.slowed),
-            (&mut self.demand, other.demand),
-            (&mut self.prefetch, other.prefetch),
-            (&mut self.host, other.host),
-            (&mut self.drained, other.drained),
-            (&mut self.host_work, other.host_work),
-            (&mut self.late, other.late),
+            (&mut self.compute, compute),
+            (&mut self.slowed, slowed),
+            (&mut self.demand, demand),
+            (&mut self.prefetch, prefetch),
+            (&mut self.host, host),
+            (&mut self.drained, drained),
+            (&mut self.host_work, host_work),
+            (&mut self.late, late),
         ] {
             *sum = sum.saturating_add(more);
         }

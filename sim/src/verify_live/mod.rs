@@ -3,79 +3,28 @@
 //! A live point is one cache that ran on a GPU, token by token, with its misses, prefetches and
 //! times. Nothing of it is used for the prediction but its setting and its routes.
 
+mod error;
 mod points;
 mod score;
 
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+use std::path::Path;
 
 use hotset_cost_models::{Link, LinkKind, MachineProfile};
 use hotset_policies::{PolicySpec, Slots};
-use hotset_traces::Phase;
+use hotset_traces::{Phase, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
-use thiserror::Error;
+
+pub use self::error::LiveError;
 
 use self::points::{LiveToken, Point};
 use self::score::{median, percentile, r_squared};
 use crate::timeline::{Compute, StepTime, TimeModel, Timeline, Times};
 use crate::{
-    Forecast, Futures, Prefetch, Semantics, Setting, SimError, Source, Steps, Window, replay_timed,
+    Compare, Forecast, Parts, PhaseFilter, Prefetch, PrefetchSource, Preparation, Scope, Semantics,
+    Serving, SimError, Size, Training, Window, replay_timed,
 };
-
-/// Why live points cannot be checked.
-#[derive(Debug, Error)]
-pub enum LiveError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A column is missing.
-    #[error("{}: there is no column '{column}'", path.display())]
-    Column {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: &'static str,
-    },
-    /// A row is wrong.
-    #[error("{}, line {line}: {problem}", path.display())]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Routes are absent or do not fit their point.
-    #[error("routes of a live point, {}: {problem}", path.display())]
-    Trace {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The machine lacks what the prediction needs.
-    #[error("the profile of machine '{machine}' has no {what}, which live points need")]
-    Machine {
-        /// The machine.
-        machine: String,
-        /// What is missing.
-        what: &'static str,
-    },
-    /// The setting cannot be replayed.
-    #[error("point {point}: {source}")]
-    Replay {
-        /// The setting.
-        point: String,
-        /// Why.
-        source: SimError,
-    },
-}
 
 /// Live points and what was predicted for them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -209,22 +158,47 @@ fn check(point: &Point, machine: &MachineProfile, folder: &Path) -> Result<LiveR
     let live = point.tokens_of(folder)?;
     let replayed = |source| LiveError::Replay { point: point.name(), source };
 
-    let steps = Steps::of(&trace, 1);
-    let setting = Setting {
-        prefetch: match point.prefetch.as_str() {
-            "none" => Prefetch::None,
-            _ => Prefetch::By(Forecast::new(Source::Recorded)),
-        },
-        warmup: Some(point.warmup_tokens as u64),
-        ..Setting::new(PolicySpec::Lru(Default::default()), Slots::Global(point.slots))
-    };
-    let model = TimeModel { compute, ..TimeModel::default() };
-    let timeline = Timeline::new(trace.shape(), link, &model).with_steps();
-    let futures = Futures::new(&trace, &steps, Semantics::Event, None);
-    let (_, mut timelines) =
-        replay_timed(&trace, &steps, &futures, &setting, vec![timeline]).map_err(replayed)?;
-    let times = timelines.remove(0).finish().0;
+    let request = request(point, compute, link);
+    let slots = Slots::Global(point.slots);
+    let times = predict(&trace, &request, slots).map_err(replayed)?;
     Ok(row(point, &times, &live))
+}
+
+/// The request that a point is a run of; the slots are the point's own, whatever a capacity may be.
+fn request(point: &Point, compute: Compute, link: &Link) -> Compare {
+    let prefetch = match point.prefetch.as_str() {
+        "none" => Prefetch::None,
+        _ => Prefetch::By(Forecast::new(PrefetchSource::Recorded)),
+    };
+    Compare {
+        policies: vec![("lru".to_owned(), PolicySpec::Lru(Default::default()))],
+        scopes: vec![Scope::Global],
+        capacities: Vec::new(),
+        links: vec![link.clone()],
+        machine: None,
+        phase: PhaseFilter::All,
+        semantics: Semantics::Event,
+        warmup: Some(point.warmup_tokens as u64),
+        chunk: 1,
+        expert_bytes: None,
+        serving: Serving { prefetch, ..Serving::default() },
+        time: TimeModel { compute, ..TimeModel::default() },
+        timelines: true,
+        training: Training::default(),
+        seed: 0,
+    }
+}
+
+/// The times of a request of one policy over one link with these slots, with each step's kept.
+fn predict(trace: &Trace, request: &Compare, slots: Slots) -> Result<Times, SimError> {
+    let parts = Parts::untrained(Cow::Borrowed(trace));
+    let size = Size { scope: Scope::Global, slots, resizes: Vec::new() };
+    let prepared = Preparation::of(&parts, request)?;
+    let setting = prepared.setting(&request.policies[0].1, &size);
+    let timelines = prepared.timelines().into_iter().map(Timeline::with_steps).collect();
+    let (steps, futures) = (prepared.steps(), prepared.futures());
+    let (_, mut timelines) = replay_timed(trace, steps, futures, &setting, timelines)?;
+    Ok(timelines.remove(0).finish().0)
 }
 
 fn row(point: &Point, times: &Times, live: &[LiveToken]) -> LiveRow {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hotset_traces::{Format, Ids, ImportOptions, Trace, TraceBuilder, import};
 
-use super::LiveError;
+use super::error::LiveError;
 
 /// One setting that was run.
 #[derive(Debug, Clone, PartialEq)]

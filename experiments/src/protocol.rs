@@ -9,7 +9,7 @@ use crate::{Arm, ExperimentError, Parts};
 
 /// What an experiment is run under.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct Protocol {
     /// Slots of the cache, with the text that gave them.
     pub capacity: (String, Capacity),
     /// One pool, or one a layer.
@@ -32,9 +32,9 @@ pub struct Plan {
     pub arms: Vec<Arm>,
 }
 
-/// The plan in results: with the trace, enough to run it again.
+/// The protocol in results: with the trace, enough to run it again.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlanSummary {
+pub struct ProtocolSummary {
     /// hotset's version.
     pub hotset: &'static str,
     /// Slots as given.
@@ -59,7 +59,7 @@ pub struct PlanSummary {
     pub phase: &'static str,
 }
 
-impl Plan {
+impl Protocol {
     /// The trace's shape with the size that was asked for.
     ///
     /// # Errors
@@ -88,8 +88,8 @@ impl Plan {
         Ok(shape)
     }
 
-    pub(crate) fn summary(&self, shape: &Shape) -> Result<PlanSummary, ExperimentError> {
-        Ok(PlanSummary {
+    pub(crate) fn summary(&self, shape: &Shape) -> Result<ProtocolSummary, ExperimentError> {
+        Ok(ProtocolSummary {
             hotset: env!("CARGO_PKG_VERSION"),
             capacity: self.capacity.0.clone(),
             capacity_slots: self.capacity.1.slots(shape, self.scope)?.total(),

@@ -1,6 +1,11 @@
-use super::*;
-use crate::{Futures, Setting, replay};
-use hotset_traces::{Ids, Sequence, SynthConfig, TraceBuilder, synth};
+//! LRU's curves and the adaptive split against replays at every capacity.
+
+use hotset_policies::{PolicySpec, Slots};
+use hotset_sim::{
+    AdaptiveSplit, Counts, CurveSetting, Futures, LruCurve, PhaseFilter, Scope, Semantics, Setting,
+    Steps, even_split, replay,
+};
+use hotset_traces::{Ids, Sequence, Shape, SynthConfig, Trace, TraceBuilder, synth};
 use proptest::prelude::*;
 
 fn replayed(trace: &Trace, steps: &Steps, setting: &CurveSetting, slots: &Slots) -> Counts {
@@ -44,7 +49,12 @@ fn check(
 
 fn settings(semantics: Semantics, warmup: Option<u64>) -> impl Iterator<Item = CurveSetting> {
     [Scope::Global, Scope::Layer].into_iter().flat_map(move |scope| {
-        [None, Some(Phase::Decode)].map(|phase| CurveSetting { scope, semantics, phase, warmup })
+        [PhaseFilter::All, PhaseFilter::Decode].map(|phase| CurveSetting {
+            scope,
+            semantics,
+            phase,
+            warmup,
+        })
     })
 }
 
@@ -102,7 +112,7 @@ fn equals_the_replay_on_the_bundled_trace() {
     let warm = CurveSetting {
         scope: Scope::Global,
         semantics: Semantics::Event,
-        phase: Some(Phase::Decode),
+        phase: PhaseFilter::Decode,
         warmup: Some(1000),
     };
     // Around one token's experts, where groups are cut most often.
@@ -126,7 +136,7 @@ fn event_lru_does_not_include() {
     let setting = CurveSetting {
         scope: Scope::Global,
         semantics: Semantics::Event,
-        phase: None,
+        phase: PhaseFilter::All,
         warmup: None,
     };
     assert_eq!(check(&trace, 1, setting, 1..=10), 8); // from 3 slots on
@@ -155,10 +165,51 @@ fn sequences_without_a_wanted_token_are_no_trouble() {
     let setting = CurveSetting {
         scope: Scope::Layer,
         semantics: Semantics::Event,
-        phase: Some(Phase::Verify),
+        phase: PhaseFilter::Verify,
         warmup: None,
     };
     let curve = LruCurve::of(&trace, &Steps::of(&trace, 8), &setting);
     assert_eq!(curve.counts(&Slots::Layer(vec![2])).unwrap().total().accesses, 0);
-    assert_eq!(check(&trace, 8, CurveSetting { phase: None, ..setting }, 1..=4), 3);
+    assert_eq!(check(&trace, 8, CurveSetting { phase: PhaseFilter::All, ..setting }, 1..=4), 3);
+}
+
+/// On its training part, that is.
+#[test]
+fn an_adaptive_split_is_what_the_replay_counts_and_no_worse_than_an_even_split() {
+    let trace = synth::generate(&SynthConfig {
+        layers: 5,
+        experts: 12,
+        top_k: 3,
+        tokens: 600,
+        sequence_tokens: 60,
+        prompt_tokens: 20,
+        ..SynthConfig::default()
+    })
+    .unwrap();
+    let steps = Steps::of(&trace, 7);
+    for (semantics, phase) in [
+        (Semantics::Event, PhaseFilter::All),
+        (Semantics::Event, PhaseFilter::Decode),
+        (Semantics::Sequential, PhaseFilter::All),
+    ] {
+        let setting = CurveSetting { scope: Scope::Layer, semantics, phase, warmup: None };
+        let split = AdaptiveSplit::train(&trace, &steps, &setting).unwrap();
+        let futures = Futures::new(&trace, &steps, semantics, phase);
+        for total in (1..=60).step_by(3) {
+            let misses = |each: Vec<u32>| {
+                let setting = Setting {
+                    semantics,
+                    phase,
+                    ..Setting::new(PolicySpec::Lru(Default::default()), Slots::Layer(each))
+                };
+                replay(&trace, &steps, &futures, &setting).unwrap().total().misses()
+            };
+            let each = split.slots(total);
+            assert_eq!(each.iter().sum::<u32>(), total);
+            assert!(each.iter().all(|&slots| slots <= 12));
+            let own = misses(each);
+            assert_eq!(own, split.training_misses(total));
+            assert!(own <= misses(even_split(trace.shape(), total)));
+        }
+    }
 }

@@ -1,21 +1,22 @@
-//! Profiles of the running conversations for policies that go by them.
+//! Conversation profiles for policies that go by them: a guide follows a replay's conversations.
 
+use hotset_policies::PolicySpec;
 use hotset_policies::predict::{Guess, Opening, Predictor, Token};
 use hotset_policies::semantic::{Guide, GuideConfig, Likeness, MAX_DIMENSION};
-use hotset_traces::{Phase, Trace};
+use hotset_traces::Trace;
 
 use super::feed::{Feed, Reads, train};
-use crate::{SimError, Steps};
+use crate::{PhaseFilter, SimError, Steps};
 
 /// A guide that follows a replay.
-pub(crate) struct Guided<'a> {
+pub(crate) struct ProfileFollower<'a> {
     feed: Feed<'a>,
     guide: Listener,
     profile: Vec<f32>,
 }
 
-impl<'a> Guided<'a> {
-    /// Follows a replay of the steps of `phase`. `trained`: the guide as training left it; `None`:
+impl<'a> ProfileFollower<'a> {
+    /// Follows a replay of the steps that `phase` picks. `trained`: the guide as training left it; `None`:
     /// it begins knowing no conversation.
     ///
     /// # Errors
@@ -23,11 +24,12 @@ impl<'a> Guided<'a> {
     pub fn of(
         trace: &'a Trace,
         steps: &'a Steps,
-        phase: Option<Phase>,
-        (policy, config): (&str, &GuideConfig),
+        phase: PhaseFilter,
+        policy: &GuidedPolicy<'_>,
         trained: Option<&Guide>,
     ) -> Result<Self, SimError> {
-        check(trace, ("policy", policy), Some(config))?;
+        let config = &policy.config;
+        check(trace, Asker::policy(policy.name), Some(config))?;
         let keys = trace.shape().total_experts() as usize;
         Ok(Self {
             feed: Feed::new(trace, steps, phase, reads(config)),
@@ -59,17 +61,52 @@ impl<'a> Guided<'a> {
     }
 }
 
+/// A policy that goes by conversation profiles, and how its guide finds them.
+#[derive(Debug, Clone)]
+pub struct GuidedPolicy<'a> {
+    /// The policy's name, for errors.
+    pub name: &'a str,
+    /// Its guide.
+    pub config: GuideConfig,
+}
+
+impl GuidedPolicy<'static> {
+    /// A policy's guide; `None` for one that goes by no profiles.
+    #[must_use]
+    pub fn of(policy: &PolicySpec) -> Option<Self> {
+        policy.guide().map(|config| Self { name: policy.info().name, config })
+    }
+}
+
+/// What needs a column: a policy or a prefetcher, by name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asker<'a> {
+    what: &'static str,
+    name: &'a str,
+}
+
+impl<'a> Asker<'a> {
+    pub fn policy(name: &'a str) -> Self {
+        Self { what: "policy", name }
+    }
+
+    pub fn prefetcher(name: &'a str) -> Self {
+        Self { what: "prefetcher", name }
+    }
+}
+
 /// A guide that has seen a part of a trace.
 ///
 /// # Errors
 /// The trace lacks embeddings, and `policy` looks for likeness in them.
 pub fn trained_guide(
-    (policy, config): (&str, &GuideConfig),
+    policy: &GuidedPolicy<'_>,
     trace: &Trace,
     steps: &Steps,
-    phase: Option<Phase>,
+    phase: PhaseFilter,
 ) -> Result<Guide, SimError> {
-    check(trace, ("policy", policy), Some(config))?;
+    let config = &policy.config;
+    check(trace, Asker::policy(policy.name), Some(config))?;
     let mut guide = Listener(Guide::new(trace.shape().total_experts() as usize, config));
     train(&mut guide, trace, steps, phase, reads(config));
     Ok(guide.0)
@@ -83,9 +120,10 @@ fn reads(config: &GuideConfig) -> Reads {
 /// longer than a store takes.
 pub(super) fn check(
     trace: &Trace,
-    (what, name): (&'static str, &str),
+    asker: Asker<'_>,
     guide: Option<&GuideConfig>,
 ) -> Result<(), SimError> {
+    let Asker { what, name } = asker;
     let Some(guide) = guide.filter(|guide| guide.needs_store()) else { return Ok(()) };
     let dimension = match (guide.by, trace.embeddings()) {
         (Likeness::Routes, _) => trace.shape().total_experts() as usize,
@@ -135,13 +173,13 @@ mod tests {
         let shape = Shape::uniform(2, 40_000, 1).unwrap();
         let trace = TraceBuilder::new("wide", shape, Ids::U16(vec![0, 1])).build().unwrap();
         let routes = GuideConfig { by: Likeness::Routes, ..GuideConfig::default() };
-        let refused = check(&trace, ("policy", "semantic"), Some(&routes)).unwrap_err();
+        let refused = check(&trace, Asker::policy("semantic"), Some(&routes)).unwrap_err();
         let refused = refused.to_string();
         assert!(
             refused.contains("'semantic' compares conversations by 80000 numbers"),
             "{refused}"
         );
         let none = GuideConfig { from: ProfileFrom::Prompt, ..routes };
-        assert!(check(&trace, ("policy", "semantic"), Some(&none)).is_ok());
+        assert!(check(&trace, Asker::policy("semantic"), Some(&none)).is_ok());
     }
 }

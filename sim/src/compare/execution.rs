@@ -1,0 +1,153 @@
+//! Runs the jobs of a comparison, in parallel over rayon's current pool.
+
+use std::sync::OnceLock;
+
+use hotset_policies::PolicySpec;
+use hotset_policies::miss::MissHandler;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::jobs::Job;
+use crate::prepare::{Preparation, Size};
+use crate::{
+    Counts, LruCurve, Prefetch, Prefill, ReplayProgress, Scope, Semantics, Serving, SimError,
+    Timeline, Times, replay_timed,
+};
+
+/// What a replay gave: counts, and the times over each link where there are timelines.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ReplayResult {
+    pub counts: Counts,
+    pub times: Vec<Times>,
+}
+
+impl ReplayResult {
+    fn counted(counts: Counts) -> Self {
+        Self { counts, times: Vec::new() }
+    }
+
+    fn timed(counts: Counts, timelines: Vec<Timeline>) -> Self {
+        let times = timelines.into_iter().map(|timeline| timeline.finish().0).collect();
+        Self { counts, times }
+    }
+}
+
+/// Keeps finished replays.
+pub(crate) trait Keeper: Sync {
+    /// The result of a replay that was finished before.
+    fn take(&self, replay: usize) -> Option<ReplayResult>;
+    /// A replay is finished.
+    fn keep(&self, replay: usize, result: &ReplayResult) -> Result<(), SimError>;
+}
+
+impl Keeper for () {
+    fn take(&self, _: usize) -> Option<ReplayResult> {
+        None
+    }
+    fn keep(&self, _: usize, _: &ReplayResult) -> Result<(), SimError> {
+        Ok(())
+    }
+}
+
+/// Runs all jobs; the results are in their order, whatever the number of threads.
+pub(super) fn run_all(
+    jobs: &[Job],
+    prepared: &Preparation<'_>,
+    curves: &Curves<'_>,
+    keeper: &impl Keeper,
+    progress: &impl ReplayProgress,
+) -> Result<Vec<ReplayResult>, SimError> {
+    let run = |(index, job): (usize, &Job)| {
+        if progress.cancelled() {
+            return Err(SimError::Interrupted);
+        }
+        if let Some(result) = keeper.take(index) {
+            progress.skip();
+            return Ok(result);
+        }
+        let result = run_one(*job, prepared, curves)?;
+        keeper.keep(index, &result)?;
+        progress.advance();
+        Ok(result)
+    };
+    jobs.par_iter().enumerate().map(run).collect()
+}
+
+fn run_one(
+    job: Job,
+    prepared: &Preparation<'_>,
+    curves: &Curves<'_>,
+) -> Result<ReplayResult, SimError> {
+    let (policy, size, timelines) = match job {
+        Job::Bound { size } => (&PolicySpec::Belady, &prepared.sizes()[size], Vec::new()),
+        Job::Policy { policy, size } => {
+            let (policy, size) = (&prepared.request().policies[policy].1, &prepared.sizes()[size]);
+            if !prepared.is_timed()
+                && let Some(counts) = curves.counts(policy, size)
+            {
+                return Ok(ReplayResult::counted(counts));
+            }
+            (policy, size, prepared.timelines())
+        }
+    };
+    let setting = prepared.setting(policy, size);
+    let (trace, steps) = (prepared.trace(), prepared.steps());
+    let (counts, timelines) = replay_timed(trace, steps, prepared.futures(), &setting, timelines)?;
+    Ok(ReplayResult::timed(counts, timelines))
+}
+
+/// LRU's curves, each made when it is first asked for.
+pub(crate) struct Curves<'a> {
+    prepared: &'a Preparation<'a>,
+    /// LRU is asked for, and the engine does nothing beside evicting that changes its counts.
+    applies: bool,
+    /// So many replays cost more than a curve.
+    pays: bool,
+    global: OnceLock<LruCurve>,
+    layer: OnceLock<LruCurve>,
+}
+
+impl<'a> Curves<'a> {
+    pub fn new(prepared: &'a Preparation<'a>) -> Self {
+        let request = prepared.request();
+        let Serving { prefetch, misses, prefill, schedule, composition: _ } = &request.serving;
+        let plain = *prefetch == Prefetch::None
+            && *misses == MissHandler::Fetch
+            && *prefill == Prefill::OnDemand
+            && schedule.is_empty();
+        let replays = match request.semantics {
+            Semantics::Event => 12,
+            Semantics::Sequential => 6,
+        };
+        Self {
+            prepared,
+            applies: plain && request.policies.iter().any(|(_, policy)| is_lru(policy)),
+            pays: request.capacities.len() >= replays,
+            global: OnceLock::new(),
+            layer: OnceLock::new(),
+        }
+    }
+
+    fn of(&self, scope: Scope) -> &LruCurve {
+        let cell = if scope == Scope::Global { &self.global } else { &self.layer };
+        let (trace, steps) = (self.prepared.trace(), self.prepared.steps());
+        cell.get_or_init(|| LruCurve::of(trace, steps, &self.prepared.request().curve(scope)))
+    }
+
+    /// What a replay of `policy` would count, where a curve tells and is worth its while.
+    fn counts(&self, policy: &PolicySpec, size: &Size) -> Option<Counts> {
+        let told = self.applies && self.pays && is_lru(policy) && size.scope != Scope::Adaptive;
+        told.then(|| self.of(size.scope).counts(&size.slots)).flatten()
+    }
+
+    /// The curves of the request's scopes; none where none apply.
+    pub fn all(&self) -> Vec<(Scope, LruCurve)> {
+        let scopes = self.prepared.request().scopes.iter();
+        let scopes = scopes.filter(|scope| self.applies && **scope != Scope::Adaptive);
+        scopes.map(|&scope| (scope, self.of(scope).clone())).collect()
+    }
+}
+
+fn is_lru(policy: &PolicySpec) -> bool {
+    matches!(policy, PolicySpec::Lru(_))
+}

@@ -1,0 +1,79 @@
+//! The replays of a comparison: which there are, and which answers which row.
+
+use hotset_policies::PolicySpec;
+
+/// One replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Job {
+    /// Belady's bound at a size, which every row of that size is held against.
+    Bound {
+        /// Place of the size.
+        size: usize,
+    },
+    /// A policy at a size.
+    Policy {
+        /// Place of the policy.
+        policy: usize,
+        /// Place of the size.
+        size: usize,
+    },
+}
+
+/// A policy at a size in the results: the replays that its rows are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cell {
+    /// Place of the policy.
+    pub policy: usize,
+    /// Place of the size.
+    pub size: usize,
+    /// Place of its replay among the jobs.
+    pub replay: usize,
+    /// Place of the bound's.
+    pub bound: usize,
+}
+
+/// All replays of a comparison, in an order that a journal can rely on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Jobs {
+    pub list: Vec<Job>,
+    pub cells: Vec<Cell>,
+}
+
+impl Jobs {
+    /// The bound of each of `sizes` sizes first, then each policy at each size. The bound itself,
+    /// asked for as a policy, is only replayed again where a timeline is to follow it.
+    pub fn of(policies: &[(String, PolicySpec)], sizes: usize, timed: bool) -> Self {
+        let mut list: Vec<Job> = (0..sizes).map(|size| Job::Bound { size }).collect();
+        let mut cells = Vec::with_capacity(sizes * policies.len());
+        for size in 0..sizes {
+            for (policy, (_, spec)) in policies.iter().enumerate() {
+                let replay = if *spec == PolicySpec::Belady && !timed {
+                    size
+                } else {
+                    list.push(Job::Policy { policy, size });
+                    list.len() - 1
+                };
+                cells.push(Cell { policy, size, replay, bound: size });
+            }
+        }
+        Self { list, cells }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_is_replayed_once_where_no_timeline_follows() {
+        let policies = ["lru", "belady"].map(|name| (name.to_owned(), name.parse().unwrap()));
+        let jobs = Jobs::of(&policies, 2, false);
+        let (bound, lru) = (|size| Job::Bound { size }, |size| Job::Policy { policy: 0, size });
+        assert_eq!(jobs.list, [bound(0), bound(1), lru(0), lru(1)]);
+        let replays: Vec<usize> = jobs.cells.iter().map(|cell| cell.replay).collect();
+        assert_eq!(replays, [2, 0, 3, 1]);
+        let timed = Jobs::of(&policies, 2, true);
+        assert_eq!(timed.list.len(), 6);
+        assert_eq!(timed.cells[1], Cell { policy: 1, size: 0, replay: 3, bound: 0 });
+    }
+}

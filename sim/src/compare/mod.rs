@@ -1,0 +1,92 @@
+//! The main job: policies x scopes x capacities over one trace, each priced on every link.
+//!
+//! Along the data's way: a [`Compare`] is prepared, its jobs are listed and run, their results
+//! become rows, and what a reader must know of these becomes warnings.
+
+mod execution;
+mod jobs;
+mod rows;
+mod warnings;
+
+use hotset_traces::Trace;
+
+use self::jobs::Jobs;
+use crate::parts::Parts;
+use crate::prepare::Preparation;
+use crate::report::{Report, SCHEMA, Settings, TraceSummary};
+use crate::request::Compare;
+use crate::{Compute, ReplayProgress, SimError};
+
+pub(crate) use self::execution::{Curves, Keeper, ReplayResult};
+
+/// Replays every combination, in parallel over rayon's current pool; the result does not depend on
+/// the number of threads.
+///
+/// # Errors
+/// An impossible capacity, a phase that the trace does not have, a column that a policy lacks.
+pub fn compare(
+    trace: &Trace,
+    request: &Compare,
+    progress: &impl ReplayProgress,
+) -> Result<Report, SimError> {
+    let parts = Parts::of(trace, request)?;
+    let prepared = Preparation::of(&parts, request)?;
+    report(trace, &prepared, &Curves::new(&prepared), |_| Ok(()), progress)
+}
+
+/// [`compare()`] of a request that is prepared, with a keeper, made for a number of replays.
+pub(crate) fn report<K: Keeper>(
+    trace: &Trace,
+    prepared: &Preparation<'_>,
+    curves: &Curves<'_>,
+    keeper: impl FnOnce(usize) -> Result<K, SimError>,
+    progress: &impl ReplayProgress,
+) -> Result<Report, SimError> {
+    let jobs = Jobs::of(&prepared.request().policies, prepared.sizes().len(), prepared.is_timed());
+    progress.begin(jobs.list.len() as u64);
+    let keeper = keeper(jobs.list.len())?;
+    let results = execution::run_all(&jobs.list, prepared, curves, &keeper, progress)?;
+    let rows = rows::rows(prepared, &jobs.cells, &results)?;
+    Ok(Report {
+        schema: SCHEMA,
+        trace: TraceSummary::of(prepared.parts().whole(trace)),
+        settings: settings(prepared),
+        warnings: warnings::warnings(prepared, &rows),
+        rows,
+    })
+}
+
+fn settings(prepared: &Preparation<'_>) -> Settings {
+    let request = prepared.request();
+    let histogram = request.training.histogram.as_ref();
+    Settings {
+        hotset: env!("CARGO_PKG_VERSION"),
+        policies: request.policies.iter().map(|(text, _)| text.clone()).collect(),
+        scopes: request.scopes.clone(),
+        capacities: request.capacities.iter().map(|(text, _)| text.clone()).collect(),
+        links: request.links.iter().map(|link| link.name.clone()).collect(),
+        phase: request.phase,
+        semantics: request.semantics,
+        warmup_tokens: request.warmup,
+        steps: request.serving.steps_text(prepared.trace(), request.chunk),
+        expert_bytes: prepared.shape().layers().iter().map(|layer| layer.expert_bytes).collect(),
+        compute_ms_per_token: match request.time.compute {
+            Compute::PerToken(token) => Some(token.as_ms_f64()),
+            Compute::None | Compute::Memory { .. } => None,
+        },
+        dense_bytes_per_layer: match request.time.compute {
+            Compute::Memory { dense_bytes, .. } => Some(dense_bytes),
+            Compute::None | Compute::PerToken(_) => None,
+        },
+        serving: request.serving.clone(),
+        copies: request.time.copies,
+        wait: request.time.wait,
+        contention: request.time.contention,
+        host_threads: request.time.host_threads,
+        machine: request.machine.clone(),
+        histogram: histogram.map(|counted| counted.source.clone()),
+        seed: request.seed,
+        shuffle: request.training.shuffle,
+        split: prepared.parts().split().cloned(),
+    }
+}

@@ -1,0 +1,79 @@
+//! What a reader must know to read a comparison's rows right.
+
+use hotset_policies::Slots;
+use hotset_traces::Shape;
+
+use crate::Window;
+use crate::prepare::{Preparation, Size, is_bound, is_sized, serves_as_bounds_do};
+use crate::report::Row;
+
+/// All warnings, those of the sizes first.
+pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> {
+    let request = prepared.request();
+    let (shape, sizes) = (prepared.shape(), prepared.sizes());
+    let mut warnings: Vec<String> =
+        sizes.iter().filter_map(|size| fewer_than_a_token(size, shape)).collect();
+    warnings.extend(sizes.iter().filter_map(|size| overflows(size, rows)));
+    warnings.extend(rows.iter().filter(|row| row.window == Window::All).flat_map(costly_overlap));
+    if !is_sized(shape) {
+        warnings.push(
+            "the size of an expert is not recorded, so no bytes and no times: give \
+             `Compare::expert_bytes`"
+                .to_owned(),
+        );
+    }
+    let bounds = request.policies.iter().filter(|(_, policy)| is_bound(policy));
+    warnings.extend(bounds.filter(|_| !serves_as_bounds_do(request)).map(|(name, _)| {
+        format!("{name} is a bound: its rows are without prefetch, every miss fetched")
+    }));
+    warnings.extend(prepared.parts().split().map(|split| {
+        format!(
+            "all rows count the last {} sequences only; the first {} were trained on",
+            split.tested_sequences, split.training_sequences
+        )
+    }));
+    warnings
+}
+
+fn fewer_than_a_token(size: &Size, shape: &Shape) -> Option<String> {
+    let token = shape.experts_per_token();
+    match size.slots {
+        Slots::Global(slots) if slots < token => Some(format!(
+            "{slots} slots are fewer than the {token} experts that one token uses: a global \
+             LRU has evicted an expert before its layer's next turn and hits only by chance \
+             of order; give at least {token} slots, or use `Compare::scopes` layer"
+        )),
+        Slots::Global(_) | Slots::Layer(_) => None,
+    }
+}
+
+fn overflows(size: &Size, rows: &[Row]) -> Option<String> {
+    let slots = size.slots.total();
+    let of_size = |row: &&Row| {
+        row.window == Window::All && row.scope == size.scope && row.capacity_slots == slots
+    };
+    let overflows = rows.iter().filter(of_size).map(|row| row.overflow_events).max().unwrap_or(0);
+    (overflows > 0).then(|| {
+        format!(
+            "{} scope, {slots} slots: {overflows} events need more experts than their pool has \
+             slots; their misses went through a transient buffer and were not admitted",
+            size.scope.name(),
+        )
+    })
+}
+
+fn costly_overlap(row: &Row) -> impl Iterator<Item = String> + '_ {
+    let costly =
+        |link: &&crate::LinkPrice| link.time.is_some_and(|time| time.overlap_saves_ms < 0.0);
+    row.links.iter().filter(costly).map(|link| {
+        format!(
+            "{}, {} scope, {} slots, {} over {}: overlap costs more than it hides; copies \
+             and kernels slow each other by more than what runs at once saves",
+            row.policy,
+            row.scope.name(),
+            row.capacity_slots,
+            row.phase.name(),
+            link.link,
+        )
+    })
+}

@@ -1,0 +1,116 @@
+//! The parts of a trace: what is replayed and what is trained on.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use hotset_traces::Trace;
+
+use crate::request::Compare;
+use crate::{Shuffle, SimError, Steps, TrainingSplit};
+
+/// A part of a trace, and its steps once they are asked for.
+#[derive(Debug)]
+pub(crate) struct Part<'t> {
+    pub trace: Cow<'t, Trace>,
+    steps: OnceLock<Steps>,
+}
+
+impl<'t> Part<'t> {
+    fn new(trace: Cow<'t, Trace>) -> Self {
+        Self { trace, steps: OnceLock::new() }
+    }
+
+    /// Its steps under a request: composed when they are first asked for.
+    pub fn steps(&self, request: &Compare) -> Result<&Steps, SimError> {
+        if let Some(steps) = self.steps.get() {
+            return Ok(steps);
+        }
+        let steps = request.serving.steps(&self.trace, request.chunk)?;
+        Ok(self.steps.get_or_init(|| steps))
+    }
+}
+
+/// What of a trace is replayed and what is trained on.
+#[derive(Debug)]
+pub struct Parts<'t> {
+    replayed: Part<'t>,
+    training: Option<Part<'t>>,
+    split: Option<TrainingSplit>,
+    shuffled: Option<Trace>,
+}
+
+impl<'t> Parts<'t> {
+    /// Shuffles and cuts a trace as the request says.
+    ///
+    /// # Errors
+    /// A trace that cannot be shuffled or cut so; a phase that what is replayed does not have.
+    pub fn of(trace: &'t Trace, request: &Compare) -> Result<Self, SimError> {
+        let shuffled = match request.training.shuffle {
+            None => None,
+            Some(Shuffle::Tokens) => {
+                let shuffled = trace.shuffle_tokens(request.seed);
+                Some(shuffled.map_err(|error| SimError::Shuffle(error.to_string()))?)
+            }
+        };
+        let whole = shuffled.as_ref().unwrap_or(trace);
+        let Some(percent) = request.training_share() else {
+            let replayed = shuffled.map_or(Cow::Borrowed(trace), Cow::Owned);
+            request.phase.present(&replayed)?;
+            return Ok(Self::untrained(replayed));
+        };
+        let cut = TrainingSplit::of(whole, percent)?;
+        request.phase.present(&cut.tested)?;
+        Ok(Self {
+            replayed: Part::new(Cow::Owned(cut.tested)),
+            training: Some(Part::new(Cow::Owned(cut.training))),
+            split: Some(cut.split),
+            shuffled,
+        })
+    }
+
+    /// A whole trace, nothing trained.
+    #[must_use]
+    pub fn untrained(trace: Cow<'t, Trace>) -> Self {
+        Self { replayed: Part::new(trace), training: None, split: None, shuffled: None }
+    }
+
+    /// A trace to replay and another to train on, cut by whoever asks.
+    #[must_use]
+    pub fn trained(training: &'t Trace, replayed: &'t Trace) -> Self {
+        Self {
+            training: Some(Part::new(Cow::Borrowed(training))),
+            ..Self::untrained(Cow::Borrowed(replayed))
+        }
+    }
+
+    /// What is replayed.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.replayed.trace
+    }
+
+    /// How the trace was cut, if it was.
+    #[must_use]
+    pub fn split(&self) -> Option<&TrainingSplit> {
+        self.split.as_ref()
+    }
+
+    /// What is replayed, with its steps.
+    pub(crate) fn replayed(&self) -> &Part<'t> {
+        &self.replayed
+    }
+
+    /// What is trained on, if anything is.
+    pub(crate) fn training(&self) -> Option<&Part<'t>> {
+        self.training.as_ref()
+    }
+
+    /// The trace, shuffled if that was asked for, before it was cut.
+    pub(crate) fn whole<'s>(&'s self, trace: &'s Trace) -> &'s Trace {
+        match (&self.shuffled, &self.split) {
+            (Some(shuffled), _) => shuffled,
+            (None, Some(_)) => trace,
+            (None, None) => self.trace(),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What a layer of a step asks of a timeline.
+
+use hotset_policies::{Placement, Plan};
+
+/// What a layer of a step asks of the machine.
+#[derive(Debug, Clone, Copy)]
+pub struct LayerDemand<'a> {
+    /// The layer.
+    pub layer: usize,
+    /// Distinct experts that it needs.
+    pub distinct: u32,
+    /// Of those, to be copied now.
+    pub copies: u32,
+    /// Of those, served by the host's cores where they lie.
+    pub host: u32,
+    /// Of those, brought by a prefetch and demand for the first time.
+    pub prefetched: u32,
+    /// Where each goes; looked at only for experts that were prefetched.
+    pub placements: &'a [Placement],
+}
+
+impl<'a> LayerDemand<'a> {
+    /// What a cache's plan says.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(layer: usize, plan: &Plan<'a>) -> Self {
+        Self {
+            layer,
+            distinct: plan.distinct(),
+            copies: plan.fetches + plan.unplaced,
+            host: 0,
+            prefetched: plan.prefetch_hits,
+            placements: plan.placements,
+        }
+    }
+
+    /// A demand that no cache planned: `copies` of its experts are copied, `host` served by the
+    /// host's cores.
+    #[must_use]
+    pub fn unplanned(layer: usize, distinct: u32, copies: u32, host: u32) -> Self {
+        Self { layer, distinct, copies, host, prefetched: 0, placements: &[] }
+    }
+}
