@@ -8,6 +8,7 @@ mod experiment;
 mod flags;
 mod inputs;
 mod live;
+mod outputs;
 mod plan;
 mod receipts;
 mod replay;
