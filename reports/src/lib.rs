@@ -21,7 +21,7 @@ use thiserror::Error;
 
 pub use compare::comparison;
 pub use experiment::{prefetch, semantic};
-pub use live::live;
+pub use live::{LiveChecks, live};
 pub use plan::{plan, preflight};
 pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};

@@ -16,7 +16,8 @@ pub enum Compute {
     /// tokens takes it for each. Half of a layer's share lies before its routing is known.
     PerToken(Picos),
     /// Kernels that read the accelerator's memory: before a layer's routing is known
-    /// `dense_bytes`, after it the bytes of the layer's distinct experts.
+    /// `dense_bytes`, after it the bytes of the layer's distinct experts. The host waits for the
+    /// end of each step, which costs what a pair of events around a kernel does.
     Memory {
         /// What a kernel costs.
         hbm: HbmModel,
@@ -43,7 +44,7 @@ impl Compute {
                     let experts = hbm.kernel_ps(layer.expert_bytes, layer.top_k);
                     hbm.kernel_ps(*dense_bytes, 1).saturating_add(experts)
                 };
-                shape.layers().iter().map(layer).fold(0, u64::saturating_add)
+                shape.layers().iter().map(layer).fold(hbm.event_pair_ps, u64::saturating_add)
             }
         }
     }
