@@ -3,7 +3,7 @@
 use hotset_cost_models::Link;
 use hotset_traces::Shape;
 
-use super::model::Compute;
+use super::model::{Compute, kernels};
 
 /// Bursts up to this long are tabulated; each further copy adds what a queued one costs.
 const LONGEST_BURST: u32 = 1024;
@@ -87,7 +87,7 @@ impl Costs {
             })
             .collect();
         let step = match compute {
-            Compute::Memory { hbm, .. } => hbm.event_pair_ps,
+            Compute::Memory { hbm, .. } => hbm.step_ps(kernels(shape)),
             Compute::None | Compute::PerToken(_) => 0,
         };
         Self { sizes, layers, per_token: matches!(compute, Compute::PerToken(_)), step }
