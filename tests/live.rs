@@ -59,16 +59,30 @@ fn live_points_pass_and_a_tampered_one_fails() {
     let folder = tempfile::tempdir().unwrap();
     let tampered = folder.path().join("points.csv");
     // The first point's time, then its misses: 2.99976 ms and 9.6817 misses a token.
-    for (from, to, says) in [
-        (",2.99976", ",3.29976", "384 slots, prefetch none: off by "),
-        (",9.6817,", ",9.6818,", "the run had 9.6818"),
+    for (from, to, says, table) in [
+        (
+            ",2.99976",
+            ",3.29976",
+            "384 slots, prefetch none: off by ",
+            ["times: FAILED", "counts exact: passed"],
+        ),
+        (
+            ",9.6817,",
+            ",9.6818,",
+            "the run had 9.6818",
+            ["times: passed", "counts NOT exact: FAILED"],
+        ),
     ] {
         assert!(text.contains(from));
         fs::write(&tampered, text.replacen(from, to, 1)).unwrap();
         let output = check(&tampered, &[]);
         assert_eq!(output.status.code(), Some(1));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
-        assert!(String::from_utf8(output.stdout).unwrap().contains("FAILED"));
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(told.contains("FAILED"));
+        for part in table {
+            assert!(told.contains(part), "no '{part}' in {told}");
+        }
     }
 
     let args = |points| ["verify-live", points, "--links", path(&links), "--traces", path(&live)];

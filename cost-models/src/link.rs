@@ -115,8 +115,12 @@ pub struct Link {
     pub host_kernel: Option<HostKernel>,
     /// What slows it and what it slows.
     pub contention: Contention,
-    /// What submitting its copies costs.
+    /// What submitting its copies costs, summed up in two figures.
     pub submission: Submission,
+    /// Rounds as they were measured: from the end of the kernel before which nobody knew of them to the start of the
+    /// kernel that waits for them, for each size and number of copies. Where it is there, [`Link::demand_ps`] and
+    /// [`Link::queued_ps`] come from it and not from `submission`.
+    pub rounds: Option<BurstCurve>,
 }
 
 impl Link {
@@ -133,6 +137,7 @@ impl Link {
             host_kernel: None,
             contention: Contention::default(),
             submission: Submission::default(),
+            rounds: None,
         }
     }
 
@@ -168,6 +173,9 @@ impl Link {
     /// One more transfer of `bytes` behind others that keep the link busy, in picoseconds: no start to pay, but never
     /// less than submitting it takes.
     pub fn queued_ps(&self, bytes: u64) -> u64 {
+        if let Some(rounds) = &self.rounds {
+            return rounds.queued_ps(bytes);
+        }
         let marginal = match &self.cost {
             TransferCost::Affine { .. } => self.transfer_ps(bytes),
             TransferCost::Curve(curve) => curve.queued_ps(bytes),
@@ -180,6 +188,9 @@ impl Link {
     pub fn demand_ps(&self, bytes: u64, transfers: u32) -> u64 {
         if bytes == 0 || transfers == 0 {
             return 0;
+        }
+        if let Some(rounds) = &self.rounds {
+            return rounds.burst_ps(bytes, transfers).max(self.burst_ps(bytes, transfers));
         }
         let submitted = self
             .submission
@@ -265,6 +276,28 @@ mod tests {
         assert_eq!(link.demand_ps(200, 0), 0);
         assert_eq!(link.demand_ps(0, 4), 0);
         assert_eq!(link.queued_ps(0), 0);
+    }
+
+    #[test]
+    fn measured_rounds_are_the_price_of_demands_and_queues() {
+        let mut link = Link::affine("l", 0, 1);
+        link.cost = TransferCost::Curve(BurstCurve {
+            bytes: vec![100, 200],
+            transfers: vec![1, 4],
+            ps: vec![vec![10, 34], vec![20, 68]],
+        });
+        link.submission = Submission { handoff_ps: 1000, copy_ps: 1000 };
+        link.rounds = Some(BurstCurve {
+            bytes: vec![100, 200],
+            transfers: vec![1, 2],
+            ps: vec![vec![14, 23], vec![24, 38]],
+        });
+        // 14 for the first, 9 for each further one, whatever the burst's 8 says.
+        assert_eq!([1, 2, 3].map(|n| link.demand_ps(100, n)), [14, 23, 32]);
+        assert_eq!((link.queued_ps(100), link.queued_ps(200)), (9, 14));
+        // 24 + 14 for two; of four the burst alone takes 68, two more than 38 + 28.
+        assert_eq!([2, 4].map(|n| link.demand_ps(200, n)), [38, 68]);
+        assert_eq!((link.demand_ps(0, 4), link.demand_ps(100, 0), link.queued_ps(0)), (0, 0, 0));
     }
 
     #[test]

@@ -10,7 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::curve::BurstCurve;
 use crate::error::ProfileError;
 use crate::link::Link;
+use crate::picos::mul_div_round;
 use crate::profile::LinkFile;
+
+/// Kernels of a `kernel-chain` measurement, by its definition.
+const CHAIN_KERNELS: u32 = 100;
 
 /// What a kernel that reads the accelerator's memory costs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +31,14 @@ impl HbmModel {
     /// One kernel in a chain that reads `pieces` pieces of `bytes` each, in picoseconds.
     pub fn kernel_ps(&self, bytes: u64, pieces: u32) -> u64 {
         self.chain.burst_ps(bytes, pieces)
+    }
+
+    /// What a step of `kernels` kernels takes beside them, in picoseconds: the host waits for it as for a pair of events
+    /// around it. The kernels of a chain share the pair between which they were timed, so each one's time has its part
+    /// of a pair already.
+    pub fn step_ps(&self, kernels: u32) -> u64 {
+        let rest = CHAIN_KERNELS.saturating_sub(kernels);
+        mul_div_round(self.event_pair_ps, u64::from(rest), u64::from(CHAIN_KERNELS))
     }
 
     /// The rate at saturation in GB/s: what the last MiB of the largest measured kernel cost.
@@ -233,6 +245,16 @@ mod tests {
         assert_eq!(hbm.kernel_ps(3 * MIB / 2, 1), 5_500_000);
         // Two pieces grow by 1 MiB each, 2 MiB in 2 us.
         assert!((hbm.saturated_gb_s() - 2.0 * MIB as f64 / 2e-6 / 1e9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_step_pays_what_its_kernels_do_not_have_yet() {
+        let hbm = machine().hbm.unwrap();
+        // A pair of 4 us, 0.04 of it in each kernel.
+        assert_eq!(
+            [0, 48, 100, 200].map(|kernels| hbm.step_ps(kernels)),
+            [4_000_000, 2_080_000, 0, 0]
+        );
     }
 
     #[test]

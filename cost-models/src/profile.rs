@@ -31,6 +31,8 @@ pub(crate) struct LinkFile {
     contention: Contention,
     #[serde(default, skip_serializing_if = "is_default")]
     submission: Submission,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<BurstCurve>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -113,6 +115,9 @@ impl LinkFile {
             }
         }
         self.contention.validate(&name)?;
+        if let Some(rounds) = &self.rounds {
+            rounds.validate(&name, "rounds")?;
+        }
         let compute_per_token = self
             .compute_ms_per_token
             .map(|ms| positive(&name, "compute_ms_per_token", ms, 1e7).map(Picos::from_ms_f64))
@@ -130,6 +135,7 @@ impl LinkFile {
             host_kernel,
             contention: self.contention,
             submission: self.submission,
+            rounds: self.rounds,
         })
     }
 }
@@ -154,6 +160,7 @@ impl From<&Link> for LinkFile {
                 .map(|kernel| FileHostKernel { gb_s: None, ps_per_mib: Some(kernel.ps_per_mib) }),
             contention: link.contention.clone(),
             submission: link.submission,
+            rounds: link.rounds.clone(),
         }
     }
 }

@@ -60,7 +60,14 @@ fn medians_are_the_ones_in_the_file() {
     let nvlink = find_link("h200-nvlink").unwrap();
     assert_eq!(nvlink.transfer_ps(13_221_888), 40_672_000);
     // (129.472 - 10.720) / 15 us
-    assert_eq!(nvlink.queued_ps(1_769_472), 7_916_800);
+    let after_the_first = nvlink.burst_ps(1_769_472, 16) - nvlink.transfer_ps(1_769_472);
+    assert_eq!(after_the_first / 15, 7_916_800);
+    // Rounds with copies: 23.916, 32.916, 48.216 and 78.807 us, of which two kernels of 5.084 take 10.168.
+    let rounds = [1, 2, 4, 8].map(|n| nvlink.demand_ps(1_769_472, n));
+    let expected = [13.75, 22.75, 38.05, 68.64];
+    rounds.iter().zip(expected).for_each(|(&ps, us)| within(ps as f64, us * 1e6, 0.001));
+    // (78.807 - 23.916) / 7 us: less than in bursts.
+    within(nvlink.queued_ps(1_769_472) as f64, 7.841e6, 0.001);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub use clean::{one_line, visible};
 pub use columns::{Columns, Field};
 pub use compare::comparison;
 pub use experiment::{prefetch, semantic};
-pub use live::live;
+pub use live::{LiveChecks, live};
 pub use plan::{plan, preflight};
 pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};

@@ -5,28 +5,64 @@ use serde::Serialize;
 
 use crate::{Cell, Columns, Field, Output, RenderError, Sheet};
 
-/// A check against live runs in every format; `failures` are what is not as it must be.
+/// What of a check against live runs is not as it must be, each in a sentence: times and counts fail apart.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LiveChecks {
+    /// Times that are off by more than they may.
+    pub times: Vec<String>,
+    /// Points whose misses or prefetches are not the run's.
+    pub counts: Vec<String>,
+}
+
+impl LiveChecks {
+    /// Whether nothing failed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.failures().next().is_none()
+    }
+
+    /// Everything that failed, times first.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        self.times.iter().chain(&self.counts).map(String::as_str)
+    }
+}
+
+fn verdict(failures: &[String]) -> &'static str {
+    if failures.is_empty() { "passed" } else { "FAILED" }
+}
+
+/// A check against live runs in every format.
 ///
 /// # Errors
 /// The result cannot be written as JSON.
-pub fn live(report: &LiveReport, failures: &[String]) -> Result<Output, RenderError> {
+pub fn live(report: &LiveReport, checks: &LiveChecks) -> Result<Output, RenderError> {
     #[derive(Serialize)]
     struct Checked<'a> {
         #[serde(flatten)]
         report: &'a LiveReport,
         passed: bool,
-        failures: &'a [String],
+        times_passed: bool,
+        counts_passed: bool,
+        failures: Vec<&'a str>,
     }
-    let checked = Checked { report, passed: failures.is_empty(), failures };
+    let checked = Checked {
+        report,
+        passed: checks.passed(),
+        times_passed: checks.times.is_empty(),
+        counts_passed: checks.counts.is_empty(),
+        failures: checks.failures().collect(),
+    };
     let rows = &report.rows;
     let setting = || Columns::of(SETTING);
     let mut predicted = setting().and(POINT).sheet("predicted from link measurements alone", rows);
     predicted.note = format!(
-        "error: largest {:.2}% (at most 3), median {:.2}% (at most 1)\ncounts {}: {}",
+        "times: {}, error: largest {:.2}% (at most 3), median {:.2}% (at most 1)\n\
+         counts {}: {}",
+        verdict(&checks.times),
         report.max_error * 100.0,
         report.median_error * 100.0,
         if report.counts_exact { "exact" } else { "NOT exact" },
-        if failures.is_empty() { "passed" } else { "FAILED" },
+        verdict(&checks.counts),
     );
     let mut tokens = setting().and(TOKENS).sheet("token by token", rows);
     tokens.note =

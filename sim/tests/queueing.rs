@@ -219,11 +219,17 @@ fn kernels_read_what_a_step_needs() {
     let hbm = HbmModel { event_pair_ps: 0, chain };
     let rows: [&[&[u8]]; 2] = [&[&[0, 1]], &[&[1, 0]]];
     let trace = decode_trace(4, 1 << 20, &rows).build().unwrap();
+    let waited = HbmModel { event_pair_ps: 50, ..hbm.clone() };
     let compute = Compute::Memory { hbm, dense_bytes: 2 << 20 };
     let model = TimeModel { compute, ..TimeModel::default() };
     // Each token: 6 for the dense bytes, 7 for two experts of 1 MiB.
-    let spent = spent(&trace, &lru(4, false), &Link::affine("free", 0, 0), &model);
-    assert_eq!(spent.compute, 26);
+    let free = Link::affine("free", 0, 0);
+    assert_eq!(spent(&trace, &lru(4, false), &free, &model).compute, 26);
+    // The host's wait for each step: 50, of which its two kernels have a hundredth each.
+    let compute = Compute::Memory { hbm: waited, dense_bytes: 2 << 20 };
+    let model = TimeModel { compute, ..TimeModel::default() };
+    assert_eq!(model.compute.token_ps(trace.shape()), 13 + 49);
+    assert_eq!(spent(&trace, &lru(4, false), &free, &model).compute, 26 + 2 * 49);
 }
 
 /// A recording changes nothing and holds every copy and kernel of the run.

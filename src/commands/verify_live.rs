@@ -1,7 +1,7 @@
 //! `hotset verify-live`: exit code 1 where the timeline is off.
 
 use hotset::cost_models::{FitLabel, fit_links};
-use hotset::sim::{LiveReport, verify_live};
+use hotset::sim::{LiveReport, LiveRow, verify_live};
 
 use crate::cli::VerifyLiveArgs;
 use crate::fault::{Ending, Fault};
@@ -21,25 +21,26 @@ pub fn run(args: &VerifyLiveArgs) -> Result<Ending, Fault> {
     let fitted =
         fit_links(measurements.as_slice(), &label).map_err(|reason| Fault::Fit { path, reason })?;
     let report = verify_live(&args.points, &fitted.profile, &args.traces)?;
-    let failures = failures(&report);
-    let mut output = hotset::reports::live(&report, &failures)?;
+    let checks = hotset::reports::LiveChecks { times: times(&report), counts: counts(&report) };
+    let mut output = hotset::reports::live(&report, &checks)?;
     output.warnings = fitted.warnings;
     output::give(&output, &args.output)?;
-    for failure in &failures {
+    for failure in checks.failures() {
         eprintln!("check failed: {failure}");
     }
-    Ok(if failures.is_empty() { Ending::Passed } else { Ending::Failed })
+    Ok(if checks.passed() { Ending::Passed } else { Ending::Failed })
 }
 
-/// What is not as it must be, each in a sentence.
-fn failures(report: &LiveReport) -> Vec<String> {
+fn name(row: &LiveRow) -> String {
+    format!(
+        "{} over {}, {} bytes, {} slots, prefetch {}",
+        row.trace, row.link, row.expert_bytes, row.slots, row.prefetch
+    )
+}
+
+/// Times that are off by more than they may, each in a sentence.
+fn times(report: &LiveReport) -> Vec<String> {
     let mut failures = Vec::new();
-    let name = |row: &hotset::sim::LiveRow| {
-        format!(
-            "{} over {}, {} bytes, {} slots, prefetch {}",
-            row.trace, row.link, row.expert_bytes, row.slots, row.prefetch
-        )
-    };
     let percent = |share: f64| format!("{:.2}%", share * 100.0);
     for row in report.rows.iter().filter(|row| row.error > MOST_ERROR) {
         let error = percent(row.error);
@@ -49,8 +50,14 @@ fn failures(report: &LiveReport) -> Vec<String> {
         let error = percent(report.median_error);
         failures.push(format!("the median error is {error}, at most 1% is allowed"));
     }
-    for row in report.rows.iter().filter(|row| !row.counts_match || row.tokens_miscounted > 0) {
-        failures.push(format!(
+    failures
+}
+
+/// Points whose misses or prefetches are not the run's, each in a sentence.
+fn counts(report: &LiveReport) -> Vec<String> {
+    let differ = report.rows.iter().filter(|row| !row.counts_match || row.tokens_miscounted > 0);
+    let sentence = |row: &LiveRow| {
+        format!(
             "{}: {:.4} misses and {:.4} prefetches a token, the run had {:.4} and {:.4} \
              ({} tokens differ)",
             name(row),
@@ -59,7 +66,7 @@ fn failures(report: &LiveReport) -> Vec<String> {
             row.measured_misses_per_token,
             row.measured_prefetches_per_token,
             row.tokens_miscounted
-        ));
-    }
-    failures
+        )
+    };
+    differ.map(sentence).collect()
 }

@@ -56,7 +56,7 @@ fn fill_row(points: &Points, size: u64, transfers: &[u32]) -> Vec<u64> {
 
 /// Lowers each time to the least of any larger size or longer burst, so that none falls, and to what the next shorter
 /// burst takes a transfer, so that none costs more for being longer. Each can undo the other, so until both hold.
-fn lower_disturbed(ps: &mut [Vec<u64>], transfers: &[u32]) {
+pub(super) fn lower_disturbed(ps: &mut [Vec<u64>], transfers: &[u32]) {
     loop {
         let before = ps.to_vec();
         for size in (0..ps.len()).rev() {

@@ -187,7 +187,8 @@ impl Fit<'_> {
             link.contention.copy_beside_kernel_permille = permille;
         }
         if let Some(hbm) = hbm {
-            link.contention.kernel_beside_copy_permille = contention::kernel_beside_copy(link, hbm);
+            link.contention.kernel_beside_copy_permille =
+                contention::kernel_beside_copy(self.table, measured, link, hbm);
         }
         link.contention.host = contention::beside_host(self.table, measured, mode, link);
         match hbm.and_then(|hbm| submission::fit_rounds(self.table, measured, link, hbm)) {
@@ -198,7 +199,6 @@ impl Fit<'_> {
                         100.0 * rounds.drift
                     ));
                 }
-                link.submission = rounds.submission;
                 self.residuals.push(rounds.residual);
             }
             None => self.warnings.push(format!(
@@ -210,7 +210,7 @@ impl Fit<'_> {
 
 /// Whether a mode moves bytes over the link alone; the others measure surroundings.
 fn is_path(mode: &str) -> bool {
-    mode != "chain" && !mode.contains("-while-")
+    !submission::ROUND_MODES.contains(&mode) && !mode.contains("-while-")
 }
 
 fn main_mode<'a>(table: &'a Table, measured: &str) -> Option<&'a str> {

@@ -3,7 +3,7 @@
 use hotset_cost_models::Link;
 use hotset_traces::Shape;
 
-use super::model::Compute;
+use super::model::{Compute, kernels};
 
 /// Bursts up to this long are tabulated; each further copy adds what a queued one costs.
 const LONGEST_BURST: u32 = 1024;
@@ -53,6 +53,8 @@ pub(super) struct Costs {
     sizes: Vec<SizeCosts>,
     layers: Vec<LayerCosts>,
     per_token: bool,
+    /// What starting and ending a step takes beside its kernels.
+    pub step: u64,
 }
 
 impl Costs {
@@ -84,7 +86,11 @@ impl Costs {
                 LayerCosts { size, dense, experts }
             })
             .collect();
-        Self { sizes, layers, per_token: matches!(compute, Compute::PerToken(_)) }
+        let step = match compute {
+            Compute::Memory { hbm, .. } => hbm.step_ps(kernels(shape)),
+            Compute::None | Compute::PerToken(_) => 0,
+        };
+        Self { sizes, layers, per_token: matches!(compute, Compute::PerToken(_)), step }
     }
 
     #[inline(always)]

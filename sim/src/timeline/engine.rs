@@ -350,9 +350,14 @@ impl Timeline {
         }
     }
 
-    /// The step ends with its last kernel; copies may go on.
+    /// The step ends with its last kernel and the host's learning of that; copies may go on.
     #[inline(always)]
     pub fn end_step(&mut self) {
+        if self.costs.step > 0 {
+            let cell = self.times.cell(self.row + self.running.layer);
+            cell.compute = cell.compute.saturating_add(self.costs.step);
+            self.now = self.now.saturating_add(self.costs.step);
+        }
         if self.keep_steps {
             let ps = self.now - self.step_start;
             self.times.steps.push(StepTime {

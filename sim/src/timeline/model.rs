@@ -16,7 +16,8 @@ pub enum Compute {
     /// tokens takes it for each. Half of a layer's share lies before its routing is known.
     PerToken(Picos),
     /// Kernels that read the accelerator's memory: before a layer's routing is known
-    /// `dense_bytes`, after it the bytes of the layer's distinct experts.
+    /// `dense_bytes`, after it the bytes of the layer's distinct experts. The host waits for the
+    /// end of each step, which costs [`HbmModel::step_ps`].
     Memory {
         /// What a kernel costs.
         hbm: HbmModel,
@@ -43,7 +44,11 @@ impl Compute {
                     let experts = hbm.kernel_ps(layer.expert_bytes, layer.top_k);
                     hbm.kernel_ps(*dense_bytes, 1).saturating_add(experts)
                 };
-                shape.layers().iter().map(layer).fold(0, u64::saturating_add)
+                shape
+                    .layers()
+                    .iter()
+                    .map(layer)
+                    .fold(hbm.step_ps(kernels(shape)), u64::saturating_add)
             }
         }
     }
@@ -53,6 +58,11 @@ impl Compute {
     pub fn of_machine(machine: &MachineProfile, dense_bytes: u64) -> Option<Self> {
         machine.hbm.clone().map(|hbm| Self::Memory { hbm, dense_bytes })
     }
+}
+
+/// Kernels of a step: two a layer.
+pub(super) fn kernels(shape: &Shape) -> u32 {
+    u32::try_from(shape.layers().len()).unwrap_or(u32::MAX).saturating_mul(2)
 }
 
 /// How copies are ordered.
