@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Args, Command, ValueEnum};
 use hotset::reports::{Format, Output};
-use hotset::traces::{Progress, Watched, write_file};
+use hotset::traces::{ReadProgress, Watched, write_file};
 
 use crate::fault::Fault;
 use crate::interrupt;
@@ -147,7 +147,7 @@ impl Stoppable {
     }
 }
 
-impl Progress for Stoppable {
+impl ReadProgress for Stoppable {
     fn advance(&self, _: u64) {}
 
     fn cancelled(&self) -> bool {

@@ -49,7 +49,7 @@ pub use import::histogram::{
     refusal as histogram_refusal,
 };
 pub use import::{
-    Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
+    Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import, import_bytes,
     import_files, input_bytes, recognise,
 };
 pub use reuse::ReuseHistogram;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
-use crate::import::Progress;
+use crate::import::ReadProgress;
 
 /// Where a result goes.
 enum Target {
@@ -59,7 +59,7 @@ pub fn temporary_folder(path: &Path) -> PathBuf {
 /// A file that is being written; each write fails once the work is to stop.
 pub struct Watched<'a> {
     file: &'a File,
-    progress: &'a dyn Progress,
+    progress: &'a dyn ReadProgress,
 }
 
 impl Watched<'_> {
@@ -96,7 +96,7 @@ impl Seek for Watched<'_> {
 /// What `refuse` makes where the file or its folder cannot be written; what `write` refuses.
 pub fn write_file<T, E>(
     path: &Path,
-    progress: &dyn Progress,
+    progress: &dyn ReadProgress,
     refuse: impl Fn(io::Error) -> E,
     write: impl FnOnce(&mut Watched<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
@@ -133,7 +133,7 @@ pub fn write_file<T, E>(
     }
 }
 
-fn copy(whole: &mut File, path: &Path, progress: &dyn Progress) -> io::Result<()> {
+fn copy(whole: &mut File, path: &Path, progress: &dyn ReadProgress) -> io::Result<()> {
     whole.seek(SeekFrom::Start(0))?;
     let target = OpenOptions::new().write(true).open(path)?;
     let mut target = Watched { file: &target, progress };
@@ -149,7 +149,7 @@ fn copy(whole: &mut File, path: &Path, progress: &dyn Progress) -> io::Result<()
 /// [`write_file`] through a buffer, for this crate's formats.
 pub(crate) fn write_whole(
     path: &Path,
-    progress: &dyn Progress,
+    progress: &dyn ReadProgress,
     write: impl FnOnce(&mut BufWriter<Watched<'_>>) -> Result<()>,
 ) -> Result<()> {
     let io = |e| Error::io("write", path, e);
@@ -169,7 +169,7 @@ mod tests {
 
     struct Stop;
 
-    impl Progress for Stop {
+    impl ReadProgress for Stop {
         fn advance(&self, _: u64) {}
 
         fn cancelled(&self) -> bool {

@@ -11,11 +11,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
 use super::lines::{Rows, at_line, each_line, json_line};
 use super::nested::{IdList, WeightList};
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -25,9 +26,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   'trace export --to jsonl' writes)",
     columns: &["ids", "positions", "phases", "steps", "token_ids", "weights"],
     extensions: &["jsonl"],
-    format: Format::Jsonl,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Possible.when(sniff.has_keys(&["experts"]) || sniff.has_keys(&["type", "header"]))
+}
 
 /// The header's facts.
 #[derive(Debug, Default, Deserialize)]

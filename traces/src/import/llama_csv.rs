@@ -4,9 +4,10 @@
 
 use super::batch::{Batch, Token};
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::lines::{Rows, at_line, each_line, number, utf8};
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -18,7 +19,9 @@ pub(super) const PR28544: FormatInfo = FormatInfo {
                   where a token ends",
     columns: COLUMNS,
     extensions: &["csv"],
-    format: Format::LlamaPr28544,
+    takes_prompt_tokens: false,
+    recognise: is_pr28544,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(pr28544),
 };
 
@@ -27,7 +30,9 @@ pub(super) const CARTAZ: FormatInfo = FormatInfo {
     description: "llama.cpp, Cartaz' fork: phase,token,layer,rank,expert",
     columns: COLUMNS,
     extensions: &["csv"],
-    format: Format::LlamaCartaz,
+    takes_prompt_tokens: false,
+    recognise: is_cartaz,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(cartaz),
 };
 
@@ -37,9 +42,33 @@ pub(super) const THECODACUS: FormatInfo = FormatInfo {
                   positions",
     columns: COLUMNS,
     extensions: &["csv"],
-    format: Format::LlamaThecodacus,
+    takes_prompt_tokens: false,
+    recognise: is_thecodacus,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(thecodacus),
 };
+
+fn is_pr28544(sniff: &Sniff<'_>) -> Result<Claim> {
+    let columns = sniff.columns();
+    let header = columns == ["layer", "expert"];
+    if header {
+        return Ok(Claim::Sure);
+    }
+    Claim::Possible.when(columns.len() == 2 && all_whole(&columns))
+}
+
+fn is_cartaz(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.columns().starts_with(&["phase", "token", "layer"]))
+}
+
+fn is_thecodacus(sniff: &Sniff<'_>) -> Result<Claim> {
+    let columns = sniff.columns();
+    Claim::Possible.when(columns.len() > 2 && all_whole(&columns))
+}
+
+fn all_whole(columns: &[&str]) -> bool {
+    columns.iter().all(|text| text.parse::<i64>().is_ok())
+}
 
 /// Ids in order of layers; a layer's run of several top-k is a prompt.
 fn pr28544(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {

@@ -11,11 +11,12 @@ use serde::de::IgnoredAny;
 use super::array::{Place, top_ks};
 use super::collect::Collector;
 use super::documents::documents;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
+use super::sniff::Sniff;
 use super::vllm::places;
 use super::vllm_json::Known;
-use super::{Format, FormatInfo, Importer};
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -24,9 +25,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   --config, for the replies do not say the shape",
     columns: &["ids", "positions", "phases"],
     extensions: &["json", "jsonl"],
-    format: Format::SglangJson,
+    takes_prompt_tokens: true,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.has_keys(&["meta_info"]) || sniff.has_keys(&["sglext"]))
+}
 
 #[derive(Deserialize)]
 struct Lengths {

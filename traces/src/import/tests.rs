@@ -231,9 +231,8 @@ fn what_lies_beside_a_bare_array_must_fit() {
 #[test]
 fn every_format_is_registered_under_its_name() {
     for info in formats() {
-        assert_eq!(info.format().info().name, info.name);
-        assert_eq!(Format::from_name(info.name), Some(info.format()));
-        let same = |other: &&super::FormatInfo| other.name == info.name;
+        assert_eq!(Format::from_name(info.name).unwrap().info().name, info.name);
+        let same = |other: &&super::info::FormatInfo| other.name == info.name;
         assert_eq!(formats().iter().filter(same).count(), 1, "{}", info.name);
     }
     assert_eq!(Format::from_name("nzp"), None);
@@ -301,8 +300,10 @@ fn prompt_tokens_are_used_or_refused() {
         prompt_tokens: prompt_tokens.to_vec(),
         ..ImportOptions::default()
     };
-    for info in formats().iter().filter(|info| !info.format().takes_prompt_tokens()) {
-        let refused = import_bytes(info.format(), "a", b"1\n2\n", &given(&[1])).unwrap_err();
+    for info in formats().iter().filter(|info| !info.takes_prompt_tokens) {
+        let refused =
+            import_bytes(Format::from_name(info.name).unwrap(), "a", b"1\n2\n", &given(&[1]))
+                .unwrap_err();
         let refused = refused.to_string();
         assert!(refused.contains("--prompt-tokens: "), "{refused}");
         assert!(refused.contains("vllm, vllm-json, sglang-json take them"), "{refused}");

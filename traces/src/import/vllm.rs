@@ -3,11 +3,12 @@
 //!
 //! Where a prompt ends the array does not say: `--prompt-tokens` does.
 
-use super::array::{Array, Place, top_ks};
+use super::array::{Array, Dtype, Place, top_ks};
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::{Contents, Sniff};
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -17,14 +18,21 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   --prompt-tokens, and --dense-layers or --config",
     columns: &["ids", "positions", "phases"],
     extensions: &["npy"],
-    format: Format::Vllm,
+    takes_prompt_tokens: true,
+    recognise,
+    fuzz: FuzzTarget::Npy,
     importer: Importer::Each(import),
 };
 
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let Contents::Npy { dtype, shape } = &sniff.contents else { return Ok(Claim::No) };
+    let whole = !matches!(dtype, Dtype::F16 | Dtype::F32 | Dtype::F64);
+    Claim::Sure.when(shape.len() == 3 && whole && sniff.name().contains("routed_experts"))
+}
+
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let place = Place { path: input.path(), name: "routed_experts" };
-    let stream = input.stream()?;
-    let length = stream.len();
+    let (stream, length) = input.sized()?;
     let mut array = Array::open(stream, length, place)?;
     let request = into.sequences();
     let given = &into.options.prompt_tokens;
