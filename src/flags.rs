@@ -5,7 +5,7 @@
 //! person types, so that no message is written twice.
 
 /// Each field that a library's message names, and its flag.
-const FLAGS: &[(&str, &str)] = &[];
+const FLAGS: &[(&str, &str)] = &[("ImportOptions::columns", "--columns")];
 
 /// A library's text with flags where it names fields.
 pub fn with_flags(text: &str) -> String {

@@ -50,10 +50,10 @@ pub use import::histogram::{
 };
 pub use import::{
     Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import, import_bytes,
-    import_files, input_bytes, recognise,
+    import_files, input_bytes, recognise, recognise_with,
 };
 pub use reuse::ReuseHistogram;
-pub use shape::{LayerShape, MAX_EXPERTS, Shape};
+pub use shape::{LayerShape, MAX_EXPERTS, MAX_LAYERS, MAX_TOTAL_EXPERTS, Shape};
 pub use slice::Slice;
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
 pub use synth::SynthConfig;

@@ -2,7 +2,7 @@
 
 use hotset::traces::{
     Detected, Format, ImportOptions, Imported, formats, histogram_formats, import_files,
-    input_bytes, recognise, temporary_folder,
+    input_bytes, recognise_with, temporary_folder,
 };
 
 use crate::cli::{ImportArgs, LayerList};
@@ -20,10 +20,6 @@ pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
                 .to_owned(),
         ));
     }
-    let format = match &args.from {
-        Some(name) => named(name)?,
-        None => told(&args.input)?,
-    };
     let list = |list: &Option<LayerList>| list.as_ref().map(|list| list.0.clone());
     let options = ImportOptions {
         experts: args.experts,
@@ -38,6 +34,15 @@ pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
         phase: args.phase.map(Into::into),
         // There must be room for the trace there anyway; the system's folder may be in memory.
         temporary: Some(temporary_folder(&args.output)),
+        columns: args
+            .columns
+            .iter()
+            .map(|column| (column.meaning.clone(), column.name.clone()))
+            .collect(),
+    };
+    let format = match &args.from {
+        Some(name) => named(name)?,
+        None => told(&args.input, &options)?,
     };
     let bar = Bytes::new(input_bytes(format, &args.input)?);
     let Imported { trace, notes } = import_files(format, &args.input, &options, &bar)?;
@@ -68,7 +73,7 @@ fn named(name: &str) -> Result<Format, Fault> {
 }
 
 /// The format that all inputs have, by their contents.
-fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
+fn told(inputs: &[std::path::PathBuf], options: &ImportOptions) -> Result<Format, Fault> {
     let mut found = None;
     for path in inputs {
         let name = path.display();
@@ -76,7 +81,7 @@ fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
         if std::fs::metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
             return say("there is no such file".to_owned());
         }
-        let format = match recognise(path)? {
+        let format = match recognise_with(path, options)? {
             Some(Detected::Trace(format)) => format,
             Some(Detected::Histogram(format)) => {
                 let name = name.to_string();

@@ -9,6 +9,8 @@ use super::folder::BESIDE;
 use super::histogram::{self, HistogramFormat};
 use super::info::{Claim, Recognise};
 use super::input::Input;
+use super::lookalikes;
+use super::options::ImportOptions;
 use super::registry::{self, Format};
 use super::sniff::{self, Sniff};
 use crate::error::{Error, Result};
@@ -37,6 +39,14 @@ pub fn detect(path: impl AsRef<Path>) -> Option<Detected> {
 /// [`Error::Io`] where it cannot be read; [`Error::Import`] where it is empty or no regular file,
 /// and where it is an array or an archive that no format can be read from.
 pub fn recognise(path: impl AsRef<Path>) -> Result<Option<Detected>> {
+    recognise_with(path, &ImportOptions::default())
+}
+
+/// The same where the caller says something of the file: names of columns, top-k.
+///
+/// # Errors
+/// As [`recognise`].
+pub fn recognise_with(path: impl AsRef<Path>, options: &ImportOptions) -> Result<Option<Detected>> {
     let path = path.as_ref();
     let metadata = std::fs::metadata(path).map_err(|e| Error::io("open", path, e))?;
     let input = Input::file(path, &());
@@ -44,10 +54,10 @@ pub fn recognise(path: impl AsRef<Path>) -> Result<Option<Detected>> {
     if !metadata.is_dir() && !metadata.is_file() {
         return Err(input.error("file", "is no regular file, so that it is read once: give --from"));
     }
-    let sniff = Sniff::open(&input)?;
+    let sniff = Sniff::open(&input, options)?;
     let told = tell(&sniff);
     match &sniff.contents {
-        sniff::Contents::Folder(names) if matches!(told, Ok(None)) => files(path, names),
+        sniff::Contents::Folder(names) if matches!(told, Ok(None)) => files(path, names, options),
         _ => told,
     }
 }
@@ -87,12 +97,15 @@ fn tell(sniff: &Sniff<'_>) -> Result<Option<Detected>> {
         }
         (Some(best), _) => Ok(Some(best)),
         (None, Some(fault)) => Err(fault),
-        (None, None) => Ok(None),
+        (None, None) => match lookalikes::refusal(sniff) {
+            Some(problem) => Err(sniff.input.error("contents", problem)),
+            None => Ok(None),
+        },
     }
 }
 
 /// A folder is what all of its files are.
-fn files(path: &Path, names: &[String]) -> Result<Option<Detected>> {
+fn files(path: &Path, names: &[String], options: &ImportOptions) -> Result<Option<Detected>> {
     let mut files = names
         .iter()
         .map(|name| path.join(name))
@@ -100,9 +113,9 @@ fn files(path: &Path, names: &[String]) -> Result<Option<Detected>> {
     let Some(first) = files.next() else {
         return Err(Error::import(path, "folder", "has no files"));
     };
-    let first = recognise(&first)?;
+    let first = recognise_with(&first, options)?;
     for file in files {
-        if recognise(&file)? != first {
+        if recognise_with(&file, options)? != first {
             return Ok(None);
         }
     }
@@ -164,8 +177,8 @@ mod tests {
 
     /// The formats that claim a file surest.
     fn surest(path: &Path) -> Vec<Detected> {
-        let input = Input::file(path, &());
-        let sniff = Sniff::open(&input).unwrap();
+        let (input, options) = (Input::file(path, &()), ImportOptions::default());
+        let sniff = Sniff::open(&input, &options).unwrap();
         let claims: Vec<(Detected, Claim)> = claims(&sniff)
             .filter_map(|(told, _, claim)| claim.ok().map(|claim| (told, claim)))
             .filter(|&(_, claim)| claim > Claim::No)

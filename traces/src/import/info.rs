@@ -74,6 +74,8 @@ pub enum FuzzTarget {
     Json,
     /// CSV and other text.
     Lines,
+    /// Columns by their names, in JSON and in text.
+    Columns,
     /// NumPy arrays.
     Npy,
     /// The pickle in a `.pt` file.
@@ -90,9 +92,10 @@ pub enum FuzzTarget {
 
 impl FuzzTarget {
     /// Every target that has a program in `fuzz/fuzz_targets`.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Json,
         Self::Lines,
+        Self::Columns,
         Self::Npy,
         Self::Unpickler,
         Self::Safetensors,
@@ -105,6 +108,7 @@ impl FuzzTarget {
         match self {
             Self::Json => "json",
             Self::Lines => "lines",
+            Self::Columns => "columns",
             Self::Npy => "npy",
             Self::Unpickler => "unpickler",
             Self::Safetensors => "safetensors",

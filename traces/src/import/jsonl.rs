@@ -33,7 +33,16 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 };
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
-    Claim::Possible.when(sniff.has_keys(&["experts"]) || sniff.has_keys(&["type", "header"]))
+    if sniff.has_keys(&["type"]) && sniff.first_line().contains("\"header\"") {
+        return Ok(Claim::Possible);
+    }
+    let lists = sniff
+        .first_line()
+        .split("\"experts\"")
+        .nth(1)
+        .is_some_and(|rest| rest.trim_start_matches([':', ' ']).starts_with('{'));
+    let token = ["seq", "pos", "tok", "phase"].iter().any(|key| sniff.has_keys(&[key]));
+    Claim::Possible.when(sniff.is_json() && lists && token)
 }
 
 /// The header's facts.
@@ -114,10 +123,8 @@ impl<'de> Visitor<'de> for &mut Token {
                     let lists = Lists::Weights(&mut self.weights);
                     map.next_value_seed(ByLayer(&mut self.weight_layers, lists))?;
                 }
-                "type" => {
-                    map.next_value::<IgnoredAny>()?;
-                    self.header = true;
-                }
+                // People write it on every line.
+                "type" => self.header = map.next_value::<Cow<'_, str>>()? == "header",
                 other => {
                     self.unknown.get_or_insert_with(|| other.to_owned());
                     map.next_value::<IgnoredAny>()?;

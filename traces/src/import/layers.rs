@@ -9,9 +9,7 @@ use super::ImportOptions;
 use super::input::Input;
 use super::options::ModelConfig;
 use crate::error::{Error, Result};
-
-/// No model comes near it.
-const MAX_LAYERS: usize = 1 << 12;
+use crate::shape::MAX_LAYERS;
 
 /// How a file numbers its layers.
 #[derive(Debug, Clone, Copy)]

@@ -63,7 +63,18 @@ fn is_cartaz(sniff: &Sniff<'_>) -> Result<Claim> {
 
 fn is_thecodacus(sniff: &Sniff<'_>) -> Result<Claim> {
     let columns = sniff.columns();
-    Claim::Possible.when(columns.len() > 2 && all_whole(&columns))
+    if columns.len() < 3 || !all_whole(&columns) {
+        return Ok(Claim::No);
+    }
+    Claim::Possible.when(has_positions(sniff.text()))
+}
+
+/// Whether the first column can only be positions: some are negative, or beyond any layer.
+fn has_positions(text: &str) -> bool {
+    // No model has as many layers.
+    const LAYERS: i64 = 256;
+    let mut first = text.lines().filter_map(|line| line.split(',').next()?.trim().parse().ok());
+    first.any(|position: i64| position < 0 || position >= LAYERS)
 }
 
 fn all_whole(columns: &[&str]) -> bool {

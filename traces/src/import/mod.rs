@@ -27,6 +27,8 @@ mod layers;
 mod lines;
 mod llama_csv;
 mod llama_nvmoe;
+mod lookalikes;
+mod named;
 mod nested;
 mod npy;
 mod npz;
@@ -60,7 +62,7 @@ pub(crate) use self::input::Input;
 use crate::error::{Error, Result};
 use crate::trace::Trace;
 
-pub use detect::{Detected, detect, recognise};
+pub use detect::{Detected, detect, recognise, recognise_with};
 pub use info::FuzzTarget;
 pub use input::ReadProgress;
 pub use options::ImportOptions;

@@ -2,8 +2,8 @@
 
 use super::info::FormatInfo;
 use super::{
-    bigmoe, eval_callback, flame, ids, jsonl, lattice, llama_csv, llama_nvmoe, npy, npz, nvmoe,
-    parquet, policylang, rollout, safetensors, sglang, sglang_json, vllm, vllm_json, warp,
+    bigmoe, eval_callback, flame, ids, jsonl, lattice, llama_csv, llama_nvmoe, named, npy, npz,
+    nvmoe, parquet, policylang, rollout, safetensors, sglang, sglang_json, vllm, vllm_json, warp,
 };
 
 /// Makes [`Format`] and the registry from the lines below.
@@ -68,6 +68,8 @@ importers! {
     Lattice => lattice::INFO,
     /// FLAME-MoE's traces.
     FlameMoe => flame::INFO,
+    /// Named columns, whoever wrote them.
+    Columns => named::INFO,
 }
 
 /// All formats, in the order in which they are listed to people.

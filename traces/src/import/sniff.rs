@@ -6,6 +6,7 @@ use std::path::Path;
 use super::array::{Array, Dtype, Place};
 use super::arrays::Npz;
 use super::input::Input;
+use super::options::ImportOptions;
 use super::torch::Torch;
 use crate::error::{Error, Result};
 
@@ -35,6 +36,8 @@ pub(super) enum Contents<'a> {
 /// A file that formats look at.
 pub(super) struct Sniff<'a> {
     pub(super) input: Input<'a>,
+    /// What the caller says.
+    pub(super) options: &'a ImportOptions,
     /// The first bytes, unpacked; of text as UTF-8.
     pub(super) start: Vec<u8>,
     pub(super) contents: Contents<'a>,
@@ -44,7 +47,7 @@ pub(super) struct Sniff<'a> {
 
 impl<'a> Sniff<'a> {
     /// Looks at a file or folder.
-    pub(super) fn open(input: &Input<'a>) -> Result<Self> {
+    pub(super) fn open(input: &Input<'a>, options: &'a ImportOptions) -> Result<Self> {
         let path = input.path();
         if path.is_dir() {
             let io = |e| Error::io("read the folder", path, e);
@@ -54,7 +57,7 @@ impl<'a> Sniff<'a> {
                 .collect();
             let mut names = names.map_err(io)?;
             names.sort();
-            return Ok(Self::new(*input, Vec::new(), Contents::Folder(names)));
+            return Ok(Self::new(*input, options, Vec::new(), Contents::Folder(names)));
         }
         let mut start = Vec::new();
         let stream = input.stream()?;
@@ -69,15 +72,20 @@ impl<'a> Sniff<'a> {
             _ if start.contains(&0) => Contents::Binary,
             _ => Contents::Text(String::from_utf8_lossy(&start).into_owned()),
         };
-        Ok(Self::new(*input, start, contents))
+        Ok(Self::new(*input, options, start, contents))
     }
 
-    fn new(input: Input<'a>, start: Vec<u8>, contents: Contents<'a>) -> Self {
+    fn new(
+        input: Input<'a>,
+        options: &'a ImportOptions,
+        start: Vec<u8>,
+        contents: Contents<'a>,
+    ) -> Self {
         let first = match &contents {
             Contents::Text(text) => first_line(text),
             _ => None,
         };
-        Self { input, start, contents, first }
+        Self { input, options, start, contents, first }
     }
 
     pub(super) fn path(&self) -> &'a Path {
@@ -125,7 +133,10 @@ impl<'a> Sniff<'a> {
     /// Whether the first line is JSON and has all of these keys, at any depth.
     pub(super) fn has_keys(&self, keys: &[&str]) -> bool {
         let line = self.first_line();
-        self.is_json() && keys.iter().all(|key| line.contains(&format!("\"{key}\"")))
+        let is_key =
+            |(at, text): (usize, &str)| line[at + text.len()..].trim_start().starts_with(':');
+        let has = |key: &&str| line.match_indices(&format!("\"{key}\"")).any(is_key);
+        self.is_json() && keys.iter().all(has)
     }
 
     /// The opened `.pt` file, where it is one.

@@ -237,7 +237,7 @@ fn every_format_is_registered_under_its_name() {
     }
     assert_eq!(Format::from_name("nzp"), None);
     assert_eq!(giving("weights")[..2], ["npz", "npy"]);
-    assert_eq!(giving("steps"), ["npz", "safetensors", "jsonl", "parquet", "sglang"]);
+    assert_eq!(giving("steps"), ["npz", "safetensors", "jsonl", "parquet", "sglang", "columns"]);
 }
 
 /// Every sample of our own has the routing that it was made of.

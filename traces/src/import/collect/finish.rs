@@ -43,6 +43,7 @@ impl Collector<'_> {
         });
         let shape = Shape::new(shape.collect())?;
         let tokens = self.rows as usize;
+        self.note_oddities(&layers);
         if let Some(phase) = self.options.phase {
             self.phases = self.phases.another();
             self.phases.repeat(phase as u8, tokens)?;
@@ -81,6 +82,24 @@ impl Collector<'_> {
             shape,
         })?;
         Ok((trace, notes))
+    }
+
+    /// What is possible, and mostly a sign of a file that was read in another sense.
+    fn note_oddities(&mut self, layers: &Layers) {
+        let (tokens, count) = (self.rows, layers.kept.len() as u64);
+        if tokens == 1 {
+            self.note("the trace has one token alone");
+        } else if count > tokens {
+            self.note(format!(
+                "more layers ({count}) than tokens ({tokens}): are the axes or columns of tokens \
+                 and layers as this format has them?"
+            ));
+        }
+        if let Some(lowest) = self.ids.lowest().filter(|&lowest| lowest > 0) {
+            self.note(format!(
+                "expert 0 is never used, the lowest id is {lowest}: do the ids count from 1?"
+            ));
+        }
     }
 
     fn refuse_zeros(&self, path: &Path, layers: &Layers) -> Result<()> {
@@ -126,11 +145,26 @@ impl Collector<'_> {
             (None, None, None) => return Ok((highest + 1, "inferred: highest id + 1")),
         };
         if highest >= experts {
-            let needed = highest + 1;
-            let problem = format!(
-                "expert id {highest} is used, {who} {experts} experts: give --experts {needed} or \
-                 more"
-            );
+            let (needed, last) = (highest + 1, experts - 1);
+            let lowest = self.ids.lowest().unwrap_or(0);
+            let problem = if from == "option" {
+                format!(
+                    "expert id {highest} is used, {who} {experts} experts: give --experts \
+                     {needed} or more"
+                )
+            } else if lowest > 0 && highest == experts {
+                format!(
+                    "expert ids {lowest} to {highest} are used, {who} {experts} experts, which \
+                     are 0 to {last}: these count from 1; write them one less"
+                )
+            } else {
+                format!(
+                    "expert ids up to {highest} are used, {who} {experts} experts, which are 0 \
+                     to {last}: these may be physical ids of a run with redundant experts, or a \
+                     shared expert may be among them; map them to the model's own. Where {needed} \
+                     experts is right, give --experts {needed}"
+                )
+            };
             return Err(Error::import(path, "ids", problem));
         }
         Ok((experts, from))

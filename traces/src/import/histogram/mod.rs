@@ -3,15 +3,18 @@
 //! Several tools write only that. It is enough to place experts by popularity and to plan memory,
 //! not to replay: a cache's hits depend on the order, so a histogram is never made into a trace.
 
+mod columns;
 mod gguf;
 mod imatrix;
 mod info;
+mod json;
 mod moe_infinity;
 mod registry;
 mod sglang;
 mod tensorrt_llm;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::path::{Path, PathBuf};
 

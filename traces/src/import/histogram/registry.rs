@@ -1,7 +1,7 @@
 //! The one list of readers of counts: a line each.
 
 use super::info::HistogramInfo;
-use super::{imatrix, moe_infinity, sglang, tensorrt_llm};
+use super::{columns, imatrix, json, moe_infinity, sglang, tensorrt_llm, text};
 
 /// Makes [`HistogramFormat`] and the registry from the lines below.
 macro_rules! readers {
@@ -31,6 +31,14 @@ readers! {
     TensorrtLlm => tensorrt_llm::INFO,
     /// MoE-Infinity's activation matrices.
     MoeInfinity => moe_infinity::INFO,
+    /// A layer, an expert and its count a line, told by names.
+    Columns => columns::INFO,
+    /// Counts as JSON.
+    Json => json::INFO,
+    /// colibri's `.coli_usage`.
+    ColiUsage => text::COLI,
+    /// moeprof v1.
+    Moeprof => text::MOEPROF,
 }
 
 /// All formats of histograms.

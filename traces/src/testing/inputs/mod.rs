@@ -240,11 +240,17 @@ pub fn samples() -> Vec<Sample> {
         plain(Format::Bigmoe, text::bigmoe()),
         plain(Format::Policylang, text::policylang()),
         plain(Format::Lattice, text::lattice()),
+        plain(Format::Columns, text::columns_jsonl()),
+        plain(Format::Columns, text::columns_csv()),
         count(HistogramFormat::Imatrix, Contents::Plain(arrays::imatrix())),
         count(HistogramFormat::SglangStat, torch::sglang_stat()),
         count(HistogramFormat::SglangPerPass, torch::sglang(false)),
         count(HistogramFormat::TensorrtLlm, Contents::Plain(arrays::tensorrt_llm())),
         count(HistogramFormat::MoeInfinity, Contents::Plain(arrays::moe_infinity())),
+        count(HistogramFormat::Columns, Contents::Plain(text::counts_csv().into_bytes())),
+        count(HistogramFormat::Json, Contents::Plain(text::counts_json().into_bytes())),
+        count(HistogramFormat::ColiUsage, Contents::Plain(text::coli_usage().into_bytes())),
+        count(HistogramFormat::Moeprof, Contents::Plain(text::moeprof().into_bytes())),
     ];
     #[cfg(feature = "parquet")]
     let all = [all, parquet::samples()].concat();

@@ -1,0 +1,371 @@
+//! Records into cells: a list of experts, one expert a line, or a layer of several tokens a line.
+
+use super::Kind;
+use super::json::Sink;
+use super::names::{Meaning, Names};
+use super::passes::{Cell, Fault, Met, Passes};
+use super::record::{Place, Record};
+use super::store::Store;
+use super::text::Header;
+use crate::error::{Error, Result};
+use crate::import::input::Input;
+use crate::import::sniff::Sniff;
+
+/// What was read of one file.
+pub(super) struct File {
+    /// Its rows in the store.
+    pub(super) rows: std::ops::Range<u64>,
+    pub(super) met: Met,
+    pub(super) next_sequence: u32,
+    pub(super) next_pass: u32,
+    /// What it says of its model.
+    pub(super) stated: Stated,
+    /// Objects that had no experts.
+    pub(super) others: u64,
+}
+
+/// What a header, or every line, says of the model.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Stated {
+    pub(super) experts: Option<u32>,
+    pub(super) top_k: Option<u32>,
+    pub(super) model: Option<String>,
+}
+
+/// Where cells go: the passes of one file.
+pub(super) struct Cells<'a> {
+    store: &'a mut Store,
+    passes: Passes,
+    begun: u64,
+    stated: Stated,
+    others: u64,
+    /// An expert a line: the cell that is being collected.
+    open: Option<(Place, u32)>,
+    last_rank: Option<i64>,
+    /// The caller's top-k, where a line has one expert.
+    top_k: Option<u32>,
+    ids: Vec<u16>,
+    weights: Vec<f32>,
+    /// Objects with lists of records: each a sequence.
+    groups: u32,
+    store_fault: Option<Error>,
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn new(store: &'a mut Store, begun: (u32, u32), top_k: Option<u32>) -> Self {
+        let rows = store.rows();
+        Self {
+            store,
+            passes: Passes::new(begun.0, begun.1),
+            begun: rows,
+            stated: Stated::default(),
+            others: 0,
+            open: None,
+            last_rank: None,
+            top_k,
+            ids: Vec::new(),
+            weights: Vec::new(),
+            groups: 0,
+            store_fault: None,
+        }
+    }
+
+    /// Ends the file.
+    pub(super) fn finish(mut self, input: &Input<'_>) -> Result<File> {
+        let end = self.close().and_then(|()| self.tell(|cells| cells.passes.end(cells.store)));
+        if let Some(e) = self.store_fault {
+            return Err(e);
+        }
+        end.map_err(|problem| input.error("end", problem))?;
+        Ok(File {
+            rows: self.begun..self.store.rows(),
+            next_sequence: self.passes.next_sequence,
+            next_pass: self.passes.pass(),
+            met: self.passes.met,
+            stated: self.stated,
+            others: self.others,
+        })
+    }
+
+    /// A fault of the store is kept whole; one of a cell is said in words.
+    fn tell(&mut self, act: impl FnOnce(&mut Self) -> Result<(), Fault>) -> Result<(), String> {
+        match act(self) {
+            Ok(()) => Ok(()),
+            Err(Fault::Cell(problem)) => Err(problem),
+            Err(Fault::Store(e)) => {
+                let text = e.to_string();
+                self.store_fault = Some(e);
+                Err(text)
+            }
+        }
+    }
+
+    fn state(&mut self, record: &Record, chosen: Option<usize>) {
+        let whole = |n: Option<i64>| n.and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
+        // A row's number of experts may be the length of the row.
+        let experts = whole(record.experts).filter(|&n| chosen.is_none_or(|k| n as usize != k));
+        self.stated.experts = self.stated.experts.max(experts);
+        if chosen.is_none() {
+            self.stated.top_k = self.stated.top_k.or(whole(record.top_k));
+        }
+        if self.stated.model.is_none() {
+            self.stated.model.clone_from(&record.model);
+        }
+    }
+
+    /// Takes ids of the record from `from` on into the buffer: those behind them may be -1.
+    fn take(&mut self, ids: &[i64], weights: &[f32], layer: u32) -> Result<(), String> {
+        self.ids.clear();
+        self.weights.clear();
+        let used = ids.iter().position(|&id| id < 0).unwrap_or(ids.len());
+        if let Some(id) = ids[used..].iter().find(|&&id| id >= 0) {
+            return Err(format!(
+                "layer {layer}: expert {id} behind a -1: some experts of this row are hidden (a \
+                 cache's log hides its hits), so it is no routing"
+            ));
+        }
+        self.passes.met.padded |= used < ids.len();
+        for &id in &ids[..used] {
+            let id =
+                u16::try_from(id).map_err(|_| format!("id {id}; expert ids are 0 to 65535"))?;
+            self.ids.push(id);
+        }
+        if weights.len() == ids.len() {
+            self.weights.extend_from_slice(&weights[..used]);
+        }
+        if used == 0 {
+            return Err(format!("layer {layer} has no expert"));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, place: Place, layer: u32) -> Result<(), String> {
+        let (ids, weights) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.weights));
+        let cell = Cell { place, layer, ids: &ids, weights: &weights };
+        let added = self.tell(|cells| cells.passes.add(cells.store, cell));
+        (self.ids, self.weights) = (ids, weights);
+        added
+    }
+
+    /// Ends the cell of one expert a line.
+    fn close(&mut self) -> Result<(), String> {
+        self.last_rank = None;
+        let Some((place, layer)) = self.open.take() else { return Ok(()) };
+        let added = self.add(place, layer);
+        self.ids.clear();
+        self.weights.clear();
+        added
+    }
+
+    /// One expert of a cell whose other experts stand in other lines.
+    fn one_expert(&mut self, record: &Record, place: Place, layer: u32) -> Result<(), String> {
+        let id = record.ids.values[0];
+        let weight =
+            record.weights.values.first().copied().filter(|_| record.weights.values.len() == 1);
+        let id = u16::try_from(id).map_err(|_| format!("id {id}; expert ids are 0 to 65535"))?;
+        let rank = record.rank();
+        let next = match rank {
+            Some(rank) => self.last_rank.is_some_and(|last| rank <= last),
+            None => self.top_k.is_some_and(|k| self.ids.len() >= k as usize),
+        };
+        let same = self.open.is_some_and(|(open, at)| {
+            at == layer && Place { token_id: None, ..open } == Place { token_id: None, ..place }
+        });
+        if !same || next {
+            self.close()?;
+            self.open = Some((place, layer));
+        }
+        if self.ids.contains(&id) && rank.is_none() {
+            self.passes.met.copies += 1;
+            return Ok(());
+        }
+        self.last_rank = rank;
+        self.ids.push(id);
+        self.weights.extend(weight);
+        Ok(())
+    }
+
+    /// A layer of several tokens.
+    fn batch(&mut self, record: &Record, mut place: Place, layer: u32) -> Result<(), String> {
+        let lists = &record.ids;
+        let first = place.token.take();
+        let k = lists.rows.first().copied().unwrap_or(0);
+        if lists.rows.iter().all(|&len| len == k) && k > 0 {
+            let narrow: Option<Vec<u16>> =
+                lists.values.iter().map(|&id| u16::try_from(id).ok()).collect();
+            if narrow
+                .is_some_and(|ids| self.passes.has_list(self.store, place.sequence, layer, &ids, k))
+            {
+                self.passes.copied(lists.rows.len() as u64);
+                return Ok(());
+            }
+        }
+        let (mut at, mut weight_at) = (0, 0);
+        for (index, &len) in lists.rows.iter().enumerate() {
+            let ids = &lists.values[at..at + len];
+            at += len;
+            let weighted = record.weights.rows.get(index) == Some(&len);
+            let weights = match weighted {
+                true => &record.weights.values[weight_at..weight_at + len],
+                false => &[][..],
+            };
+            weight_at += if weighted { len } else { 0 };
+            self.take(ids, weights, layer)?;
+            let token = first.map(|first| first.saturating_add(index as i64));
+            self.add(Place { token, ..place }, layer)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Cells<'_> {
+    fn record(&mut self, record: &mut Record) -> Result<(), String> {
+        let Some(layer) = record.layer() else {
+            self.others += 1;
+            self.state(record, None);
+            return Ok(());
+        };
+        let layer = u32::try_from(layer).map_err(|_| format!("layer {layer}"))?;
+        let mut place = record.place();
+        if self.groups > 0 && place.sequence.is_none() {
+            place.sequence = Some(self.groups - 1);
+        }
+        if !record.ids.rows.is_empty() {
+            self.close()?;
+            return self.batch(record, place, layer);
+        }
+        if record.ids.single && record.ids.values.len() == 1 {
+            self.state(record, Some(1));
+            return self.one_expert(record, place, layer);
+        }
+        self.close()?;
+        let (ids, weights) =
+            (std::mem::take(&mut record.ids.values), std::mem::take(&mut record.weights.values));
+        let taken = self.take(&ids, &weights, layer);
+        (record.ids.values, record.weights.values) = (ids, weights);
+        taken?;
+        self.state(record, Some(self.ids.len()));
+        self.add(place, layer)
+    }
+
+    fn group(&mut self) {
+        self.groups += 1;
+    }
+
+    fn other(&mut self, record: &Record, _: &[String]) {
+        self.others += 1;
+        self.state(record, None);
+    }
+}
+
+/// Whether the experts of a text's first rows are lists.
+pub(super) fn has_lists(text: &str, header: &Header) -> bool {
+    let place = header
+        .known
+        .iter()
+        .position(|known| known.is_some_and(|known| known.meaning == Meaning::Experts));
+    let Some(place) = place else { return false };
+    let from = header.line + usize::from(!header.is_row);
+    let mut rows = text.lines().skip(from).filter(|line| !line.trim().is_empty());
+    let Some(row) = rows.find(|line| !line.starts_with('#')) else { return false };
+    if header.delimiter == b' ' {
+        return row.split_whitespace().count() > header.columns.len();
+    }
+    let mut fields = row.split(char::from(header.delimiter)).skip(place);
+    let field = fields.next().unwrap_or_default().trim().trim_matches('"');
+    field.parse::<i64>().is_err() || fields.count() + place + 1 > header.columns.len()
+}
+
+/// What the first objects of a JSON text are by their keys.
+pub(super) fn json_kind(sniff: &Sniff<'_>, names: &Names) -> Option<Kind> {
+    let mut found = Keys::default();
+    found.read(sniff.text(), names);
+    match () {
+        () if found.layer && found.experts && (found.order || found.list) => Some(Kind::Routes),
+        () if found.layer && found.experts && found.count => Some(Kind::Counts),
+        () if found.layer && found.experts => Some(Kind::Pairs),
+        () => None,
+    }
+}
+
+/// Meanings that stand together in one object.
+#[derive(Debug, Default, Clone, Copy)]
+struct Keys {
+    layer: bool,
+    experts: bool,
+    /// The experts are a list.
+    list: bool,
+    order: bool,
+    count: bool,
+}
+
+impl Keys {
+    /// Looks at the objects of a text, which may be cut, for one with a layer and experts.
+    fn read(&mut self, text: &str, names: &Names) {
+        let bytes = text.as_bytes();
+        let mut open: Vec<Keys> = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            match bytes[at] {
+                b'{' => open.push(Keys::default()),
+                b'}' => {
+                    let Some(done) = open.pop() else { return };
+                    if done.layer && done.experts {
+                        *self = done;
+                        return;
+                    }
+                }
+                b'"' => {
+                    let Some(end) = end_of_text(bytes, at) else { break };
+                    let rest = bytes[end..].trim_ascii_start();
+                    let value = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+                    if let (Some(value), Some(object)) = (value, open.last_mut())
+                        && let Ok(key) = std::str::from_utf8(&bytes[at + 1..end - 1])
+                    {
+                        object.key(names.find(key).map(|known| known.meaning), value);
+                    }
+                    at = end;
+                    continue;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        // The last object may be cut.
+        if let Some(cut) = open.iter().rev().find(|keys| keys.layer && keys.experts) {
+            *self = *cut;
+        }
+    }
+
+    fn key(&mut self, meaning: Option<Meaning>, value: &[u8]) {
+        let first = value.first().copied().unwrap_or(b' ');
+        match meaning {
+            Some(Meaning::Layer) => self.layer |= first != b'{' && first != b'[',
+            Some(Meaning::Experts) if first == b'[' => {
+                let inner = value[1..].trim_ascii_start().first().copied().unwrap_or(b' ');
+                let numbers = inner.is_ascii_digit() || matches!(inner, b'-' | b'[' | b'"');
+                self.experts |= numbers;
+                self.list |= numbers;
+            }
+            Some(Meaning::Experts) => self.experts |= first.is_ascii_digit() || first == b'"',
+            Some(Meaning::Token | Meaning::Position | Meaning::TokenId | Meaning::Step) => {
+                self.order = true;
+            }
+            Some(Meaning::Count) => self.count = true,
+            _ => {}
+        }
+    }
+}
+
+/// Behind the closing quote of the text that begins at `at`.
+fn end_of_text(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut end = at + 1;
+    while end < bytes.len() {
+        match bytes[end] {
+            b'\\' => end += 2,
+            b'"' => return Some(end + 1),
+            _ => end += 1,
+        }
+    }
+    None
+}
