@@ -188,6 +188,9 @@ impl Found {
             return self.row(layer, row);
         }
         self.tokens(map);
+        let named =
+            ["layer", "layer_id", "layer_idx"].iter().find_map(|key| map.get(*key)?.as_i64());
+        let layer = named.or(layer);
         for (key, value) in map {
             let number = layer_of(key);
             // Names of groups (tasks, subjects) stand between a count's name and its numbers.

@@ -22,6 +22,8 @@ pub(super) struct File {
     pub(super) stated: Stated,
     /// Objects that had no experts.
     pub(super) others: u64,
+    /// The last expert of every row is one beside those that the file states.
+    pub(super) shared_expert: bool,
 }
 
 /// What a header, or every line, says of the model.
@@ -30,6 +32,15 @@ pub(super) struct Stated {
     pub(super) experts: Option<u32>,
     pub(super) top_k: Option<u32>,
     pub(super) model: Option<String>,
+}
+
+/// Whether the last expert of all rows is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    Unknown,
+    /// The expert, and in how many cells.
+    Always(u16, u64),
+    Never,
 }
 
 /// Where cells go: the passes of one file.
@@ -48,6 +59,7 @@ pub(super) struct Cells<'a> {
     weights: Vec<f32>,
     /// Objects with lists of records: each a sequence.
     groups: u32,
+    shared: Shared,
     store_fault: Option<Error>,
 }
 
@@ -66,6 +78,7 @@ impl<'a> Cells<'a> {
             ids: Vec::new(),
             weights: Vec::new(),
             groups: 0,
+            shared: Shared::Unknown,
             store_fault: None,
         }
     }
@@ -77,7 +90,9 @@ impl<'a> Cells<'a> {
             return Err(e);
         }
         end.map_err(|problem| input.error("end", problem))?;
+        let shared_expert = self.shared_expert();
         Ok(File {
+            shared_expert,
             rows: self.begun..self.store.rows(),
             next_sequence: self.passes.next_sequence,
             next_pass: self.passes.pass(),
@@ -136,7 +151,36 @@ impl<'a> Cells<'a> {
         if used == 0 {
             return Err(format!("layer {layer} has no expert"));
         }
+        self.distinct(layer)
+    }
+
+    /// Refuses a row with an expert twice, and notes whether the last one is a shared expert.
+    fn distinct(&mut self, layer: u32) -> Result<(), String> {
+        let ids = &self.ids;
+        if let Some(at) = (1..ids.len()).find(|&at| ids[..at].contains(&ids[at])) {
+            let id = ids[at];
+            return Err(format!(
+                "layer {layer} has expert {id} twice in one row: a router chooses each once, so \
+                 that these are no ids of experts (counts, or scores?)"
+            ));
+        }
+        let Some((&last, others)) = ids.split_last() else { return Ok(()) };
+        self.shared = match self.shared {
+            Shared::Unknown => Shared::Always(last, 1),
+            Shared::Always(id, _) if id != last || others.is_empty() => Shared::Never,
+            Shared::Always(id, cells) => Shared::Always(id, cells + 1),
+            Shared::Never => Shared::Never,
+        };
         Ok(())
+    }
+
+    /// The fused shared expert that stands last in every row, by what the file states.
+    fn shared_expert(&self) -> bool {
+        match self.shared {
+            // One row is no rule.
+            Shared::Always(id, 2..) => self.stated.experts == Some(u32::from(id)),
+            _ => false,
+        }
     }
 
     fn add(&mut self, place: Place, layer: u32) -> Result<(), String> {

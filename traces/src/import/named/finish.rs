@@ -41,7 +41,8 @@ pub(super) fn finish(
         ));
     }
     let joined = joins(&stored, &kept);
-    let plan = Plan::new(&stored, &kept, joined);
+    let shared = files.iter().all(|file| file.shared_expert);
+    let plan = Plan::new(&stored, &kept, joined, shared.into());
     notes(&files, into);
     if kept.iter().all(Range::is_empty) {
         return Err(input.error("rows", "all are alike, as an engine's profiling writes them"));
@@ -50,7 +51,13 @@ pub(super) fn finish(
         same_lengths(inputs, &kept)?;
     }
     let numbers: Vec<u32> = plan.slots.iter().map(|&slot| stored.slots[slot].layer).collect();
-    let top_ks: Vec<u32> = plan.slots.iter().map(|&slot| stored.slots[slot].top_k).collect();
+    let cut = plan.shared as u32;
+    let top_ks: Vec<u32> = plan.slots.iter().map(|&slot| stored.slots[slot].top_k - cut).collect();
+    if plan.shared > 0 {
+        into.note(
+            "the last expert of every row is the shared one beside the routed: it is left out",
+        );
+    }
     if let Some(stated) = files.iter().find_map(|file| file.stated.top_k)
         && let Some(at) = top_ks.iter().position(|&k| k != stated)
     {
@@ -156,11 +163,13 @@ struct Plan {
     /// The slots that are layers of the trace, by rising layer.
     slots: Vec<usize>,
     joined: bool,
+    /// Experts at the end of each list that are not routed: a fused shared one.
+    shared: usize,
 }
 
 impl Plan {
     /// Layers that fewer than half of the tokens have are no layers of all tokens.
-    fn new(stored: &Stored, kept: &[Range<u64>], joined: bool) -> Self {
+    fn new(stored: &Stored, kept: &[Range<u64>], joined: bool, shared: usize) -> Self {
         let mut counts = vec![0; stored.slots.len()];
         for rows in kept {
             for (slot, count) in stored.coverage(rows.clone()).into_iter().enumerate() {
@@ -172,7 +181,7 @@ impl Plan {
             .filter(|&slot| counts[slot] > 0 && 2 * counts[slot] >= most)
             .collect();
         slots.sort_by_key(|&slot| stored.slots[slot].layer);
-        Self { slots, joined }
+        Self { slots, joined, shared }
     }
 }
 
@@ -250,7 +259,8 @@ fn emit(
     }
     let counted = files.iter().any(|file| file.met.restarts || !file.met.numbered);
     let mut out = Out {
-        row: Row::default(),
+        parts: Vec::new(),
+        spare: Vec::new(),
         ids: Vec::new(),
         weights: Vec::new(),
         incomplete: 0,
@@ -291,7 +301,9 @@ fn emit(
 
 /// A row on its way out, and what was seen of all.
 struct Out {
-    row: Row,
+    /// The row in each file that it is joined of, and buffers for them.
+    parts: Vec<Row>,
+    spare: Vec<Row>,
     ids: Vec<u16>,
     weights: Vec<f32>,
     incomplete: u64,
@@ -311,67 +323,50 @@ impl Out {
         plan: &Plan,
         row: u64,
     ) -> Result<bool> {
-        self.ids.clear();
-        self.weights.clear();
-        let parts = if plan.joined { kept.len() } else { 1 };
-        // Slots lie in the order in which they were first seen, layers rise.
-        let mut places: Vec<Option<(usize, Vec<u16>, Vec<f32>)>> = Vec::new();
-        if parts == 1 {
-            stored.read(row, &mut self.row)?;
-            return Ok(self.whole(stored, plan));
+        self.parts.clear();
+        let files = if plan.joined { kept.len() } else { 1 };
+        for file in 0..files {
+            let at = if file == 0 { row } else { kept[file].start + (row - kept[0].start) };
+            let mut part = self.spare.pop().unwrap_or_default();
+            stored.read(at, &mut part)?;
+            self.parts.push(part);
         }
-        places.resize_with(plan.slots.len(), || None);
-        for rows in kept {
-            stored.read(rows.start + (row - kept[0].start), &mut self.row)?;
-            let mut at = 0;
-            for &slot in &self.row.has {
-                let k = stored.slots[usize::from(slot)].top_k as usize;
-                if let Some(place) = plan.slots.iter().position(|&kept| kept == usize::from(slot)) {
-                    let weights = self.row.weights.get(at..at + k).unwrap_or_default().to_vec();
-                    places[place] = Some((k, self.row.ids[at..at + k].to_vec(), weights));
-                }
-                at += k;
-            }
+        let found = self.join(stored, plan);
+        self.spare.append(&mut self.parts);
+        if found {
+            self.broken |= self.weights.iter().any(|weight| !weight.is_finite());
+            self.checked += 1;
+        } else {
+            self.incomplete += 1;
         }
-        for place in &places {
-            let Some((k, ids, weights)) = place else {
-                self.incomplete += 1;
-                return Ok(false);
-            };
-            self.all_experts &= ascending(ids) && *k > 1;
-            self.ids.extend_from_slice(ids);
-            self.weights.extend_from_slice(weights);
-        }
-        self.broken |= self.weights.iter().any(|weight| !weight.is_finite());
-        self.checked += 1;
-        Ok(true)
+        Ok(found)
     }
 
-    fn whole(&mut self, stored: &Stored, plan: &Plan) -> bool {
+    /// The kept layers of all parts of a row, by rising layer.
+    fn join(&mut self, stored: &Stored, plan: &Plan) -> bool {
+        self.ids.clear();
+        self.weights.clear();
         for &slot in &plan.slots {
-            let mut at = 0;
-            let mut found = false;
-            for &has in &self.row.has {
-                let k = stored.slots[usize::from(has)].top_k as usize;
-                if usize::from(has) == slot {
-                    let ids = &self.row.ids[at..at + k];
-                    self.all_experts &= ascending(ids) && k > 1;
-                    self.ids.extend_from_slice(ids);
-                    if let Some(weights) = self.row.weights.get(at..at + k) {
-                        self.weights.extend_from_slice(weights);
+            let Some((part, at)) = self.parts.iter().find_map(|part| {
+                let mut at = 0;
+                for &has in &part.has {
+                    if usize::from(has) == slot {
+                        return Some((part, at));
                     }
-                    found = true;
-                    break;
+                    at += stored.slots[usize::from(has)].top_k as usize;
                 }
-                at += k;
-            }
-            if !found {
-                self.incomplete += 1;
+                None
+            }) else {
                 return false;
+            };
+            let k = stored.slots[slot].top_k as usize - plan.shared;
+            let ids = &part.ids[at..at + k];
+            self.all_experts &= ascending(ids) && k > 1;
+            self.ids.extend_from_slice(ids);
+            if let Some(weights) = part.weights.get(at..at + k) {
+                self.weights.extend_from_slice(weights);
             }
         }
-        self.broken |= self.weights.iter().any(|weight| !weight.is_finite());
-        self.checked += 1;
         true
     }
 
@@ -386,6 +381,19 @@ impl Out {
         }
         if self.broken {
             into.no_weights("some of them are no numbers");
+        }
+        if self.incomplete > self.checked {
+            return Err(input.error(
+                "rows",
+                format!(
+                    "{} of {} tokens lack some of the {} layers: cells are not in an order in \
+                     which tokens can be told. Sort them by token, or name a column of requests \
+                     or steps (`ImportOptions::columns`)",
+                    self.incomplete,
+                    self.incomplete + self.checked,
+                    plan.slots.len()
+                ),
+            ));
         }
         if self.incomplete > 0 {
             into.note(format!(

@@ -483,7 +483,7 @@ impl<'de> Visitor<'de> for Element<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<bool, A::Error> {
-        if self.group {
+        if self.group && self.outer.is_container() {
             // What the outer object says of the model, and that a list of records begins.
             self.sink.other(self.outer, &[]);
             self.sink.group();

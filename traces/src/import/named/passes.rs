@@ -377,7 +377,7 @@ impl Passes {
         let numbered = place.token.is_some();
         let last = if numbered { self.last_tokens.insert(sequence, token) } else { None };
         let falls = last.is_some_and(|last| token <= last);
-        self.met.restarts |= falls && !place.is_position;
+        self.met.restarts |= (falls && !place.is_position) || token < 0;
         if !self.stored.contains_key(&sequence) || (falls && place.is_position) {
             // Positions that begin again are another conversation.
             self.stored.insert(sequence, self.next_sequence);

@@ -156,6 +156,14 @@ impl Record {
         self.step = outer.step;
         self.phase = outer.phase;
         self.layer = outer.layer;
+        (self.position, self.token, self.token_id) = (outer.position, outer.token, outer.token_id);
+    }
+
+    /// Whether it says nothing of where its experts belong, so that the records in it are a
+    /// sequence of their own.
+    pub(super) fn is_container(&self) -> bool {
+        let numbers = [self.step, self.position, self.token, self.token_id, self.layer];
+        self.sequence.is_none() && self.phase.is_none() && numbers.iter().all(Option::is_none)
     }
 
     /// Takes in one value; an error says what is wrong with it.
@@ -275,6 +283,8 @@ impl Record {
         let (token, token_id, step) = match (position, token, token_id) {
             (Some(position), token, token_id) => (Some(position), token_id.or(token), step),
             (None, Some(token), token_id) => (Some(token), token_id, step),
+            // Beside a step it is the token's text; alone it counts tokens.
+            (None, None, Some(id)) if step.is_some() => (None, Some(id), step),
             (None, None, Some(index)) => (Some(index), None, step),
             (None, None, None) => (step, None, None),
         };

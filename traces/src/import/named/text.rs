@@ -207,7 +207,27 @@ impl Rows<'_, '_> {
         }
     }
 
+    /// One row; lists in brackets that commas have cut are put together again.
     fn row(&mut self, line: u64, fields: &[&str]) -> Result<()> {
+        if fields.len() <= self.header.columns.len() || !fields.iter().any(|f| f.contains('[')) {
+            return self.whole_row(line, fields);
+        }
+        let mut joined: Vec<String> = Vec::new();
+        let mut open = false;
+        for field in fields {
+            match joined.last_mut() {
+                Some(list) if open => {
+                    list.push(' ');
+                    list.push_str(field);
+                }
+                _ => joined.push((*field).to_owned()),
+            }
+            open = (open || field.contains('[')) && !field.contains(']');
+        }
+        self.whole_row(line, &joined.iter().map(String::as_str).collect::<Vec<&str>>())
+    }
+
+    fn whole_row(&mut self, line: u64, fields: &[&str]) -> Result<()> {
         let fault = |problem: String| at_line(self.input, line, problem);
         let header = self.header;
         if fields.iter().all(|field| field.trim().is_empty()) {
@@ -244,6 +264,10 @@ impl Rows<'_, '_> {
             }
             let value = field.trim();
             if known.meaning == Meaning::Layer && super::names::layer_number(value).is_none() {
+                // A sum under the rows.
+                if ["total", "sum", "all"].contains(&value.to_ascii_lowercase().as_str()) {
+                    return Ok(());
+                }
                 return Err(fault(format!("layer {value:?} has no number")));
             }
             self.record.set(known, Scalar::Text(value), self.requests).map_err(fault)?;
