@@ -5,7 +5,17 @@
 //! person types, so that no message is written twice.
 
 /// Each field that a library's message names, and its flag.
-const FLAGS: &[(&str, &str)] = &[("ImportOptions::columns", "--columns")];
+const FLAGS: &[(&str, &str)] = &[
+    ("ImportOptions::prompt_tokens", "--prompt-tokens"),
+    ("ImportOptions::dense_layers", "--dense-layers"),
+    ("ImportOptions::skip_layers", "--skip-layers"),
+    ("ImportOptions::config", "--config"),
+    ("ImportOptions::top_k", "--top-k"),
+    ("ImportOptions::layers", "--layers"),
+    ("ImportOptions::experts", "--experts"),
+    ("ImportOptions::columns", "--columns"),
+    ("import::Format", "--from"),
+];
 
 /// A library's text with flags where it names fields.
 pub fn with_flags(text: &str) -> String {

@@ -7,13 +7,14 @@ use hotset::sim::PREFILL_CHUNK;
 use hotset::traces::{Phase, export_formats, formats};
 
 use super::ArrivalName;
+use crate::flags::with_flags;
 use crate::parse;
 
 /// The formats of a registry, a line each.
 fn listed<'a>(title: &str, entries: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = format!("{title}:\n");
     for (name, description) in entries {
-        text.push_str(&format!("  {name:<20} {description}\n"));
+        text.push_str(&format!("  {name:<20} {}\n", with_flags(description)));
     }
     text
 }

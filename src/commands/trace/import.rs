@@ -7,6 +7,7 @@ use hotset::traces::{
 
 use crate::cli::{ImportArgs, LayerList};
 use crate::fault::{Fault, Verdict, nearest};
+use crate::flags::with_flags;
 use crate::output::Stoppable;
 use crate::progress::Bytes;
 
@@ -50,7 +51,7 @@ pub fn import(args: &ImportArgs) -> Result<Verdict, Fault> {
     let stop = Stoppable::begin();
     stop.go_on(&args.output)?;
     for note in notes {
-        eprintln!("note: {note}");
+        eprintln!("note: {}", with_flags(&note));
     }
     super::write(&trace, &args.output, args.zstd, &stop)?;
     Ok(Verdict::Passed)

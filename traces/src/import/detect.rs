@@ -52,7 +52,8 @@ pub fn recognise_with(path: impl AsRef<Path>, options: &ImportOptions) -> Result
     let input = Input::file(path, &());
     // Looking into a pipe takes away what is looked at, and waits for whoever writes to it.
     if !metadata.is_dir() && !metadata.is_file() {
-        return Err(input.error("file", "is no regular file, so that it is read once: give --from"));
+        return Err(input
+            .error("file", "is no regular file, so that it is read once: give `import::Format`"));
     }
     let sniff = Sniff::open(&input, options)?;
     let told = tell(&sniff);
@@ -93,7 +94,7 @@ fn tell(sniff: &Sniff<'_>) -> Result<Option<Detected>> {
     match (best, fault) {
         (Some(_), _) if names.len() > 1 => {
             let names = names.join(" or ");
-            Err(sniff.input.error("format", format!("may be {names}: give --from")))
+            Err(sniff.input.error("format", format!("may be {names}: give `import::Format`")))
         }
         (Some(best), _) => Ok(Some(best)),
         (None, Some(fault)) => Err(fault),
@@ -290,7 +291,7 @@ mod tests {
         std::fs::write(folder.path().join("weights.npy"), b"").unwrap();
         assert!(reason(folder.path()).contains("<c8"));
         #[cfg(unix)]
-        assert!(reason(Path::new("/dev/null")).contains("give --from"));
+        assert!(reason(Path::new("/dev/null")).contains("give `import::Format`"));
     }
 
     #[test]

@@ -276,7 +276,8 @@ pub(super) fn stated(text: &[u8], into: &mut Collector<'_>) -> Result<(), String
         && stated != asked
     {
         return Err(format!(
-            "--top-k says {asked}, the header {stated}: give --top-k {stated}, or leave it out"
+            "`ImportOptions::top_k` says {asked}, the header {stated}: give \
+             `ImportOptions::top_k` {stated}, or leave it out"
         ));
     }
     into.stated_experts = into.stated_experts.max(header.num_experts);

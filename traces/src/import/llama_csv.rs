@@ -15,7 +15,8 @@ const COLUMNS: &[&str] = &["ids", "positions", "phases"];
 
 pub(super) const PR28544: FormatInfo = FormatInfo {
     name: "llama-pr28544",
-    description: "llama.cpp pull request 28544: layer,expert; needs --top-k, for no line says \
+    description: "llama.cpp pull request 28544: layer,expert; needs `ImportOptions::top_k`, for \
+                  no line says \
                   where a token ends",
     columns: COLUMNS,
     extensions: &["csv"],
@@ -74,7 +75,7 @@ fn has_positions(text: &str) -> bool {
     // No model has as many layers.
     const LAYERS: i64 = 256;
     let mut first = text.lines().filter_map(|line| line.split(',').next()?.trim().parse().ok());
-    first.any(|position: i64| position < 0 || position >= LAYERS)
+    first.any(|position: i64| !(0..LAYERS).contains(&position))
 }
 
 fn all_whole(columns: &[&str]) -> bool {
@@ -108,7 +109,8 @@ fn pr28544(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     })?;
     if top_k.is_none() {
         let problem = format!(
-            "no line says where a token ends: give --top-k (its shortest run has {}), or --config",
+            "no line says where a token ends: give `ImportOptions::top_k` (its shortest run has \
+             {}), or `ImportOptions::config`",
             run.shortest
         );
         return Err(input.error("top-k", problem));
@@ -148,7 +150,7 @@ impl Run {
             let (found, layer) = (ids.len(), self.layer);
             let problem = format!(
                 "{found} experts of layer {layer} before it are no multiple of top-k {top_k}: \
-                 correct --top-k"
+                 correct `ImportOptions::top_k`"
             );
             return Err(at_line(input, line, problem));
         }

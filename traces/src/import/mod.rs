@@ -139,7 +139,7 @@ fn run(info: &FormatInfo, inputs: &[Input<'_>], options: &ImportOptions) -> Resu
         let takes: Vec<&str> = takes.map(|info| info.name).collect();
         let (name, takes) = (info.name, takes.join(", "));
         let problem = format!("{name} has no use for them; {takes} take them: leave them out");
-        return Err(Error::import(first.path(), "--prompt-tokens", problem));
+        return Err(Error::import(first.path(), "`ImportOptions::prompt_tokens`", problem));
     }
     let bytes = inputs.iter().map(Input::size).sum();
     let mut collector = Collector::new(options, bytes)?;
@@ -156,7 +156,7 @@ fn run(info: &FormatInfo, inputs: &[Input<'_>], options: &ImportOptions) -> Resu
             "{given} numbers for {requests} requests: give one for each, or one that stands for \
              all"
         );
-        return Err(Error::import(first.path(), "--prompt-tokens", problem));
+        return Err(Error::import(first.path(), "`ImportOptions::prompt_tokens`", problem));
     }
     Ok(Imported { trace, notes })
 }

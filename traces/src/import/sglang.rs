@@ -315,7 +315,8 @@ fn find_layout<'a>(
     let top_k = (0..tokens).map(|token| there(first as usize, token)).max().unwrap_or(0) as u32;
     if let Some(asked) = asked.filter(|&asked| asked != top_k) {
         return Err(format!(
-            "--top-k or --config says {asked}, the file has {top_k}: give --top-k {top_k}, or \
+            "`ImportOptions::top_k` or `ImportOptions::config` says {asked}, the file has \
+             {top_k}: give `ImportOptions::top_k` {top_k}, or \
              leave it out"
         ));
     }

@@ -21,8 +21,9 @@ use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "sglang-json",
-    description: "SGLang's /generate replies with routed_experts; needs --layers and --top-k, or \
-                  --config, for the replies do not say the shape",
+    description: "SGLang's /generate replies with routed_experts; needs `ImportOptions::layers` \
+                  and `ImportOptions::top_k`, or \
+                  `ImportOptions::config`, for the replies do not say the shape",
     columns: &["ids", "positions", "phases"],
     extensions: &["json", "jsonl"],
     takes_prompt_tokens: true,
@@ -76,8 +77,9 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let layers = into.options.layers.or(config.map(|config| config.layers));
     let top_k = into.options.top_k.or(config.and_then(|config| config.top_k));
     let (Some(layers), Some(top_k)) = (layers, top_k) else {
-        let problem = "replies do not say it: give --layers (all hidden layers) and --top-k, or \
-                       --config with the model's config.json";
+        let problem = "replies do not say it: give `ImportOptions::layers` (all hidden layers) \
+                       and `ImportOptions::top_k`, or \
+                       `ImportOptions::config` with the model's config.json";
         return Err(input.error("shape", problem));
     };
     let place = Place { path: input.path(), name: "routed_experts" };
@@ -98,7 +100,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             let found = bytes.len() / 4;
             return Err(refuse(format!(
                 "{found} ids are no whole tokens of {layers} layers x top-{top_k} = {row}: \
-                 correct --layers and --top-k"
+                 correct `ImportOptions::layers` and `ImportOptions::top_k`"
             )));
         }
         let rows = (bytes.len() / (4 * row)) as u64;
@@ -108,7 +110,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         {
             return Err(refuse(format!(
                 "{rows} tokens of {layers} layers x top-{top_k}, yet the reply has {prompt} + \
-                 {generated} tokens: correct --layers and --top-k"
+                 {generated} tokens: correct `ImportOptions::layers` and `ImportOptions::top_k`"
             )));
         }
         into.layers(input, Numbering::Hidden, &top_ks)?;

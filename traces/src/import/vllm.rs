@@ -15,7 +15,8 @@ use crate::trace::Phase;
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "vllm",
     description: "vLLM's routed_experts, one .npy of u8, i16, u16 or i32 a request; give \
-                  --prompt-tokens, and --dense-layers or --config",
+                  `ImportOptions::prompt_tokens`, and `ImportOptions::dense_layers` or \
+                  `ImportOptions::config`",
     columns: &["ids", "positions", "phases"],
     extensions: &["npy"],
     takes_prompt_tokens: true,
@@ -82,14 +83,14 @@ pub(super) fn places(
     if !known && into.options.phase.is_none() {
         into.note(
             "where prompts end is not recorded: all tokens are taken as decode tokens; give \
-             --prompt-tokens",
+             `ImportOptions::prompt_tokens`",
         );
     }
     let prompt = u64::from(tokens.unwrap_or(0).saturating_sub(start));
     if prompt > rows {
         let tokens = tokens.unwrap_or(0);
         let problem = format!("a prompt of {tokens} tokens, yet routes of {rows} tokens only");
-        return Err(input.error("--prompt-tokens", problem));
+        return Err(input.error("`ImportOptions::prompt_tokens`", problem));
     }
     let start = u64::from(start);
     into.run(input, start, prompt, Phase::Prefill)?;

@@ -117,7 +117,8 @@ impl Collector<'_> {
         if numbers.len() == layers.kept.len() {
             let problem = format!(
                 "nothing but zeros in all {tokens} tokens: the engine captured no routes (vLLM on \
-                 a CPU needs --enforce-eager for it: docs/recording.md); --dense-layers none if \
+                 a CPU needs --enforce-eager for it: docs/recording.md); \
+                 `ImportOptions::dense_layers` none if \
                  expert 0 is meant"
             );
             return Err(Error::import(path, "ids", problem));
@@ -128,8 +129,9 @@ impl Collector<'_> {
             format!("{say} {list}"),
             format!(
                 "nothing but zeros in all {tokens} tokens (of {all} layers): engines write them \
-                 where a layer has no router. Give --dense-layers {list}, or --config with the \
-                 model's config.json; --dense-layers none if expert 0 is meant"
+                 where a layer has no router. Give `ImportOptions::dense_layers` {list}, or \
+                 `ImportOptions::config` with the \
+                 model's config.json; `ImportOptions::dense_layers` none if expert 0 is meant"
             ),
         ))
     }
@@ -139,8 +141,8 @@ impl Collector<'_> {
         let highest = u32::from(self.ids.highest());
         let configured = self.config.as_ref().and_then(|config| config.experts);
         let (experts, from, who) = match (self.options.experts, configured, self.stated_experts) {
-            (Some(experts), _, _) => (experts, "option", "--experts says"),
-            (None, Some(experts), _) => (experts, "config", "--config says"),
+            (Some(experts), _, _) => (experts, "option", "`ImportOptions::experts` says"),
+            (None, Some(experts), _) => (experts, "config", "`ImportOptions::config` says"),
             (None, None, Some(experts)) => (experts, "file", "the file says"),
             (None, None, None) => return Ok((highest + 1, "inferred: highest id + 1")),
         };
@@ -149,7 +151,8 @@ impl Collector<'_> {
             let lowest = self.ids.lowest().unwrap_or(0);
             let problem = if from == "option" {
                 format!(
-                    "expert id {highest} is used, {who} {experts} experts: give --experts \
+                    "expert id {highest} is used, {who} {experts} experts: give \
+                     `ImportOptions::experts` \
                      {needed} or more"
                 )
             } else if lowest > 0 && highest == experts {
@@ -162,7 +165,7 @@ impl Collector<'_> {
                     "expert ids up to {highest} are used, {who} {experts} experts, which are 0 \
                      to {last}: these may be physical ids of a run with redundant experts, or a \
                      shared expert may be among them; map them to the model's own. Where {needed} \
-                     experts is right, give --experts {needed}"
+                     experts is right, give `ImportOptions::experts` {needed}"
                 )
             };
             return Err(Error::import(path, "ids", problem));

@@ -7,6 +7,7 @@
 mod cells;
 mod finish;
 mod json;
+mod kind;
 mod names;
 mod passes;
 mod record;
@@ -16,7 +17,6 @@ mod tests;
 mod text;
 
 use self::cells::Cells;
-use self::names::Meaning;
 use self::store::Store;
 use super::collect::Collector;
 use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
@@ -25,6 +25,7 @@ use super::sniff::Sniff;
 use crate::error::Result;
 
 pub(super) use self::json::Sink;
+pub(super) use self::kind::{Kind, kind};
 pub(super) use self::names::Names;
 pub(super) use self::record::{Record, Requests};
 
@@ -39,43 +40,6 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     fuzz: FuzzTarget::Columns,
     importer: Importer::All(import),
 };
-
-/// What the names of a file's columns say that it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A layer, experts, and what orders them.
-    Routes,
-    /// A layer, an expert and a count, and no token.
-    Counts,
-    /// A layer and an expert alone: pairs without order or count.
-    Pairs,
-}
-
-/// What the beginning of a text says by its names, and by those that the caller gave.
-pub(super) fn kind(sniff: &Sniff<'_>) -> Option<Kind> {
-    let text = sniff.text();
-    if text.is_empty() {
-        return None;
-    }
-    let names = &Names::new(&sniff.options.columns).ok()?;
-    if !sniff.is_json() {
-        let header = text::find_header(text.lines(), names)?;
-        let has = |meaning| header.has(meaning);
-        let token = has(Meaning::Token) || has(Meaning::Position) || has(Meaning::TokenId);
-        let lists = header
-            .known
-            .iter()
-            .flatten()
-            .any(|known| known.meaning == Meaning::Experts && known.number.is_some());
-        return Some(match () {
-            () if has(Meaning::Count) && !token && !has(Meaning::Rank) => Kind::Counts,
-            () if token || has(Meaning::Step) || lists => Kind::Routes,
-            () if cells::has_lists(text, &header) => Kind::Routes,
-            () => Kind::Pairs,
-        });
-    }
-    cells::json_kind(sniff, names)
-}
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     Claim::Possible.when(kind(sniff) == Some(Kind::Routes))

@@ -46,7 +46,8 @@ const NAMES: &[(Meaning, &str)] = &[
     ),
     (
         Step,
-        "step_idx step_id step forward_pass_id forward_pass forward pass arrival_idx iteration iter",
+        "step_idx step_id step forward_pass_id forward_pass forward pass arrival_idx iteration \
+         iter",
     ),
     (Phase, "phase stage ph mode"),
     (Position, "position pos token_position token_pos seq_pos position_id"),
