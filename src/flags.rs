@@ -50,6 +50,15 @@ const FLAGS: &[(&str, &str)] = &[
     ("TimeModel::compute", "--compute-ms"),
     ("TimeModel::copies", "--copies"),
     ("Training::share", "--train"),
+    ("ImportOptions::prompt_tokens", "--prompt-tokens"),
+    ("ImportOptions::dense_layers", "--dense-layers"),
+    ("ImportOptions::skip_layers", "--skip-layers"),
+    ("ImportOptions::config", "--config"),
+    ("ImportOptions::top_k", "--top-k"),
+    ("ImportOptions::layers", "--layers"),
+    ("ImportOptions::experts", "--experts"),
+    ("ImportOptions::columns", "--columns"),
+    ("import::Format", "--from"),
 ];
 
 /// A library's text with flags where it names fields.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use hotset::reports::{Format, Output, visible};
-use hotset::traces::{Progress, Watched, write_file};
+use hotset::traces::{ReadProgress, Watched, write_file};
 
 use crate::fault::Fault;
 use crate::flags::with_flags;
@@ -90,7 +90,7 @@ impl Stoppable {
     }
 }
 
-impl Progress for Stoppable {
+impl ReadProgress for Stoppable {
     fn advance(&self, _: u64) {}
 
     fn cancelled(&self) -> bool {

@@ -71,7 +71,7 @@ impl Drop for Bytes {
     }
 }
 
-impl hotset::traces::Progress for Bytes {
+impl hotset::traces::ReadProgress for Bytes {
     fn advance(&self, bytes: u64) {
         self.0.inc(bytes);
     }

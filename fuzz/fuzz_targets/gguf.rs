@@ -1,9 +1,7 @@
-//! GGUF: importance matrices.
+//! GGUF: importance matrices; the first byte says whose.
 #![no_main]
 
-use hotset_traces::{Histogram, HistogramFormat};
+use hotset_traces::testing::inputs::{FuzzTarget, fuzz};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|file: &[u8]| {
-    Histogram::from_bytes(HistogramFormat::Imatrix, "x.gguf", file).ok();
-});
+fuzz_target!(|input: &[u8]| fuzz(FuzzTarget::Gguf, input));

@@ -1,12 +1,7 @@
-//! Bare NumPy arrays.
+//! Bare NumPy arrays; the first byte says whose.
 #![no_main]
 
-use hotset_traces::{Format, Histogram, HistogramFormat, ImportOptions, import_bytes};
+use hotset_traces::testing::inputs::{FuzzTarget, fuzz};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|file: &[u8]| {
-    for format in [Format::Npy, Format::Vllm] {
-        import_bytes(format, "x.npy", file, &ImportOptions::default()).ok();
-    }
-    Histogram::from_bytes(HistogramFormat::MoeInfinity, "x.npy", file).ok();
-});
+fuzz_target!(|input: &[u8]| fuzz(FuzzTarget::Npy, input));

@@ -1,10 +1,7 @@
-//! safetensors: a recording's arrays, TensorRT-LLM's counts.
+//! safetensors: a recording's arrays, TensorRT-LLM's counts; the first byte says whose.
 #![no_main]
 
-use hotset_traces::{Format, Histogram, HistogramFormat, ImportOptions, import_bytes};
+use hotset_traces::testing::inputs::{FuzzTarget, fuzz};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|file: &[u8]| {
-    import_bytes(Format::Safetensors, "x", file, &ImportOptions::default()).ok();
-    Histogram::from_bytes(HistogramFormat::TensorrtLlm, "rank0.safetensors", file).ok();
-});
+fuzz_target!(|input: &[u8]| fuzz(FuzzTarget::Safetensors, input));

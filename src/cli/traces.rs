@@ -7,13 +7,14 @@ use hotset::sim::PREFILL_CHUNK;
 use hotset::traces::{Phase, export_formats, formats};
 
 use super::ArrivalName;
+use crate::flags::with_flags;
 use crate::parse;
 
 /// The formats of a registry, a line each.
 fn listed<'a>(title: &str, entries: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = format!("{title}:\n");
     for (name, description) in entries {
-        text.push_str(&format!("  {name:<20} {description}\n"));
+        text.push_str(&format!("  {name:<20} {}\n", with_flags(description)));
     }
     text
 }
@@ -72,6 +73,9 @@ pub struct ImportArgs {
     /// The phase of all tokens [default: as recorded, else decode]
     #[arg(long, value_enum)]
     pub phase: Option<OnePhase>,
+    /// Names of columns, as token=tok,layer=il,experts=ids [default: by a table of names]
+    #[arg(long, value_name = "MEANING=NAME", value_delimiter = ',', value_parser = column)]
+    pub columns: Vec<ColumnName>,
     /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4
     #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
     pub expert_size: Option<u64>,
@@ -90,6 +94,24 @@ fn layers(text: &str) -> Result<LayerList, String> {
     }
     let numbers: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
     numbers.map(LayerList).map_err(|_| "give numbers of layers, as 0,1,2, or 'none'".to_owned())
+}
+
+/// What a column means, and what it is called.
+#[derive(Debug, Clone)]
+pub struct ColumnName {
+    /// `token`, `layer`, `experts`, ...
+    pub meaning: String,
+    /// Its name in the file.
+    pub name: String,
+}
+
+fn column(text: &str) -> Result<ColumnName, String> {
+    match text.split_once('=') {
+        Some((meaning, name)) if !name.is_empty() => {
+            Ok(ColumnName { meaning: meaning.trim().to_owned(), name: name.to_owned() })
+        }
+        _ => Err("give pairs as token=tok,layer=il,experts=ids".to_owned()),
+    }
 }
 
 /// Flags of `trace export`.

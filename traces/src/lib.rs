@@ -49,11 +49,11 @@ pub use import::histogram::{
     refusal as histogram_refusal,
 };
 pub use import::{
-    Detected, Format, ImportOptions, Imported, Progress, detect, formats, import, import_bytes,
-    import_files, input_bytes, recognise,
+    Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import, import_bytes,
+    import_files, input_bytes, recognise, recognise_with,
 };
 pub use reuse::ReuseHistogram;
-pub use shape::{LayerShape, MAX_EXPERTS, Shape};
+pub use shape::{LayerShape, MAX_EXPERTS, MAX_LAYERS, MAX_TOTAL_EXPERTS, Shape};
 pub use slice::Slice;
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
 pub use synth::SynthConfig;

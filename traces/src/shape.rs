@@ -10,6 +10,13 @@ use crate::error::{Error, Result};
 /// The most experts that one layer may have: ids fit `u16`.
 pub const MAX_EXPERTS: u32 = 65_536;
 
+/// The most layers that a trace may have: no model comes near it.
+pub const MAX_LAYERS: usize = 1 << 12;
+
+/// The most experts over all layers: a hundred times the largest model's. What is kept for each
+/// expert (statistics, caches, policies) takes memory by it, so a small file may not ask for more.
+pub const MAX_TOTAL_EXPERTS: u32 = 1 << 22;
+
 /// One MoE layer of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LayerShape {
@@ -38,7 +45,8 @@ impl Shape {
     ///
     /// # Errors
     /// [`Error::Shape`] without a layer, for an expert count outside 1 to 65,536, a top-k outside
-    /// 1 to the layer's experts, layer numbers that do not rise, or totals over `u32`.
+    /// 1 to the layer's experts, layer numbers that do not rise, or more layers or experts in all
+    /// than [`MAX_LAYERS`] and [`MAX_TOTAL_EXPERTS`].
     pub fn new(layers: Vec<LayerShape>) -> Result<Self> {
         if layers.is_empty() {
             return Err(Error::shape("no layers; a trace needs at least one MoE layer"));
@@ -70,6 +78,14 @@ impl Shape {
             row_len = row_len.checked_add(top_k).ok_or_else(overflow)?;
             total_experts = total_experts.checked_add(experts).ok_or_else(overflow)?;
         }
+        if layers.len() > MAX_LAYERS || total_experts > MAX_TOTAL_EXPERTS {
+            return Err(Error::shape(format!(
+                "{} layers with {total_experts} experts in all; at most {MAX_LAYERS} layers and \
+                 {MAX_TOTAL_EXPERTS} experts are possible. One id that is none (padding, a text's \
+                 token) makes a layer as wide",
+                layers.len()
+            )));
+        }
         Ok(Self { layers, row_offsets, key_bases, row_len, total_experts })
     }
 
@@ -78,9 +94,11 @@ impl Shape {
     /// # Errors
     /// As [`Shape::new`].
     pub fn uniform(layers: u32, experts: u32, top_k: u32) -> Result<Self> {
-        // A bound on the memory that an absurd count could ask for; no model comes near it.
-        if layers > 1 << 24 {
-            return Err(Error::shape(format!("{layers} layers; at most {} are possible", 1 << 24)));
+        // Before they are made.
+        if layers as usize > MAX_LAYERS {
+            return Err(Error::shape(format!(
+                "{layers} layers; at most {MAX_LAYERS} are possible"
+            )));
         }
         let layer = |number| LayerShape { number, experts, top_k, expert_bytes: 0 };
         Self::new((0..layers).map(layer).collect())
@@ -186,5 +204,9 @@ mod tests {
         let wide = (0..65_536).map(|n| layer(n, 65_536, 1)).collect();
         assert_eq!(message(wide), "model shape: the totals overflow 32 bits at layer 65535");
         assert!(Shape::uniform(u32::MAX, 1, 1).is_err());
+        let many = message((0..4097).map(|n| layer(n, 2, 1)).collect());
+        assert!(many.contains("4097 layers with 8194 experts in all; at most 4096"), "{many}");
+        let wide = message((0..65).map(|n| layer(n, 65_536, 1)).collect());
+        assert!(wide.contains("65 layers with 4259840 experts in all"), "{wide}");
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
-use crate::import::Progress;
+use crate::import::ReadProgress;
 
 /// Where a result goes.
 enum Target {
@@ -90,7 +90,7 @@ fn is_stale(path: &Path) -> bool {
 /// A file that is being written; each write fails once the work is to stop.
 pub struct Watched<'a> {
     file: &'a File,
-    progress: &'a dyn Progress,
+    progress: &'a dyn ReadProgress,
 }
 
 impl Watched<'_> {
@@ -127,7 +127,7 @@ impl Seek for Watched<'_> {
 /// What `refuse` makes where the file or its folder cannot be written; what `write` refuses.
 pub fn write_file<T, E>(
     path: &Path,
-    progress: &dyn Progress,
+    progress: &dyn ReadProgress,
     refuse: impl Fn(io::Error) -> E,
     write: impl FnOnce(&mut Watched<'_>) -> Result<T, E>,
 ) -> Result<T, E> {
@@ -168,7 +168,7 @@ pub fn write_file<T, E>(
     }
 }
 
-fn copy(whole: &mut File, path: &Path, progress: &dyn Progress) -> io::Result<()> {
+fn copy(whole: &mut File, path: &Path, progress: &dyn ReadProgress) -> io::Result<()> {
     whole.seek(SeekFrom::Start(0))?;
     let target = OpenOptions::new().write(true).open(path)?;
     let mut target = Watched { file: &target, progress };
@@ -184,7 +184,7 @@ fn copy(whole: &mut File, path: &Path, progress: &dyn Progress) -> io::Result<()
 /// [`write_file`] through a buffer, for this crate's formats.
 pub(crate) fn write_whole(
     path: &Path,
-    progress: &dyn Progress,
+    progress: &dyn ReadProgress,
     write: impl FnOnce(&mut BufWriter<Watched<'_>>) -> Result<()>,
 ) -> Result<()> {
     let io = |e| Error::io("write", path, e);
@@ -204,7 +204,7 @@ mod tests {
 
     struct Stop;
 
-    impl Progress for Stop {
+    impl ReadProgress for Stop {
         fn advance(&self, _: u64) {}
 
         fn cancelled(&self) -> bool {

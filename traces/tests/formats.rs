@@ -162,8 +162,8 @@ fn wide_ids_and_dense_layers() {
     let message = refused(Format::Vllm, &[name], &ImportOptions::default());
     assert!(
         message.contains("layer 0: nothing but zeros in all 68 tokens")
-            && message.contains("--dense-layers 0")
-            && message.contains("--config"),
+            && message.contains("`ImportOptions::dense_layers` 0")
+            && message.contains("`ImportOptions::config`"),
         "{message}"
     );
     let dense = |list: &[u32]| ImportOptions {
@@ -182,7 +182,7 @@ fn wide_ids_and_dense_layers() {
     );
     let message = refused(Format::Vllm, &[name], &dense(&[7]));
     assert!(
-        message.contains("--dense-layers names layer 7, the file has layers 0 to 3"),
+        message.contains("`ImportOptions::dense_layers` names layer 7, the file has layers 0 to 3"),
         "{message}"
     );
 
@@ -200,7 +200,10 @@ fn wide_ids_and_dense_layers() {
     std::fs::write(&config, json.replace("\"num_hidden_layers\": 4", "\"num_hidden_layers\": 6"))
         .unwrap();
     let message = refused(Format::Vllm, &[name], &options);
-    assert!(message.contains("the file has 4 layers, --config says 6 (5 of them routed)"));
+    assert!(
+        message
+            .contains("the file has 4 layers, `ImportOptions::config` says 6 (5 of them routed)")
+    );
 }
 
 #[test]
@@ -215,9 +218,18 @@ fn mismatches_name_both_numbers_and_the_flag() {
         let message = refused(Format::Vllm, &[VLLM[0]], options);
         assert!(message.is_empty() || parts.iter().all(|part| message.contains(part)), "{message}");
     };
-    says(&options(None, Some(8), None), &["--top-k says top-k 8, the file has 4", "--top-k 4"]);
-    says(&options(None, None, Some(5)), &["--layers says 5, the file has 4", "--layers 4"]);
-    says(&options(Some(8), None, None), &["expert id 15", "--experts says 8", "--experts 16"]);
+    says(
+        &options(None, Some(8), None),
+        &["`ImportOptions::top_k` says top-k 8, the file has 4", "`ImportOptions::top_k` 4"],
+    );
+    says(
+        &options(None, None, Some(5)),
+        &["`ImportOptions::layers` says 5, the file has 4", "`ImportOptions::layers` 4"],
+    );
+    says(
+        &options(Some(8), None, None),
+        &["expert id 15", "`ImportOptions::experts` says 8", "`ImportOptions::experts` 16"],
+    );
     let message =
         refused(Format::SglangJson, &["sglang_generate.jsonl"], &options(None, Some(4), Some(5)));
     assert!(
@@ -225,7 +237,7 @@ fn mismatches_name_both_numbers_and_the_flag() {
     );
     let message =
         refused(Format::SglangJson, &["sglang_generate.jsonl"], &options(None, None, None));
-    assert!(message.is_empty() || message.contains("give --layers"), "{message}");
+    assert!(message.is_empty() || message.contains("give `ImportOptions::layers`"), "{message}");
 }
 
 #[test]

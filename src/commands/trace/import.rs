@@ -3,11 +3,12 @@
 use hotset::policies::nearest;
 use hotset::traces::{
     Detected, Format, ImportOptions, Imported, formats, histogram_formats, import_files,
-    input_bytes, recognise, temporary_folder,
+    input_bytes, recognise_with, temporary_folder,
 };
 
 use crate::cli::{ImportArgs, LayerList};
 use crate::fault::{Ending, Fault};
+use crate::flags::with_flags;
 use crate::output::Stoppable;
 use crate::progress::Bytes;
 
@@ -21,10 +22,6 @@ pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
                 .to_owned(),
         ));
     }
-    let format = match &args.from {
-        Some(name) => named(name)?,
-        None => told(&args.input)?,
-    };
     let list = |list: &Option<LayerList>| list.as_ref().map(|list| list.0.clone());
     let options = ImportOptions {
         experts: args.experts,
@@ -39,6 +36,15 @@ pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
         phase: args.phase.map(Into::into),
         // There must be room for the trace there anyway; the system's folder may be in memory.
         temporary: Some(temporary_folder(&args.output)),
+        columns: args
+            .columns
+            .iter()
+            .map(|column| (column.meaning.clone(), column.name.clone()))
+            .collect(),
+    };
+    let format = match &args.from {
+        Some(name) => named(name)?,
+        None => told(&args.input, &options)?,
     };
     let bar = Bytes::new(input_bytes(format, &args.input)?);
     let Imported { trace, notes } = import_files(format, &args.input, &options, &bar)?;
@@ -46,7 +52,7 @@ pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
     stop.go_on(&args.output)?;
     for note in notes {
-        eprintln!("note: {note}");
+        eprintln!("note: {}", with_flags(&note));
     }
     super::write(&trace, &args.output, args.zstd, &stop)?;
     Ok(Ending::Passed)
@@ -69,7 +75,7 @@ fn named(name: &str) -> Result<Format, Fault> {
 }
 
 /// The format that all inputs have, by their contents.
-fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
+fn told(inputs: &[std::path::PathBuf], options: &ImportOptions) -> Result<Format, Fault> {
     let mut found = None;
     for path in inputs {
         let name = path.display();
@@ -77,7 +83,7 @@ fn told(inputs: &[std::path::PathBuf]) -> Result<Format, Fault> {
         if std::fs::metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
             return say("there is no such file".to_owned());
         }
-        let format = match recognise(path)? {
+        let format = match recognise_with(path, options)? {
             Some(Detected::Trace(format)) => format,
             Some(Detected::Histogram(format)) => {
                 let name = name.to_string();

@@ -7,7 +7,10 @@ mod import;
 use std::path::Path;
 
 use hotset::reports::{Cell, Column, Output, Sheet};
-use hotset::traces::{Codec, Detected, Stats, Trace, detect, write_hst_watched};
+use hotset::traces::{
+    Codec, Detected, ImportOptions, Imported, Stats, Trace, import_files, input_bytes, recognise,
+    write_hst_watched,
+};
 use serde::Serialize;
 
 pub use cut::{compose, export, slice};
@@ -17,6 +20,7 @@ use crate::cli::{ShuffleArgs, TraceArgs};
 use crate::fault::{Ending, Fault};
 use crate::input::refuse_pipe;
 use crate::output::Stoppable;
+use crate::progress::Bytes;
 use crate::{commands, output};
 
 /// Writes a trace that Ctrl-C may stop, and says what was written.
@@ -46,17 +50,35 @@ pub fn shuffle(args: &ShuffleArgs) -> Result<Ending, Fault> {
     Ok(Ending::Passed)
 }
 
-/// Describes a trace, or a histogram.
+/// Describes a trace, or a histogram, whatever format it has.
 pub fn info(args: &TraceArgs) -> Result<Ending, Fault> {
     args.trace.as_deref().map_or(Ok(()), refuse_pipe)?;
-    if let Some(path) = &args.trace
-        && let Some(Detected::Histogram(format)) = detect(path)
-    {
-        return histogram::show(path, format, &args.output);
+    let (mut imported, mut warnings) = (None, Vec::new());
+    if let Some(path) = &args.trace {
+        match recognise(path) {
+            Ok(Some(Detected::Histogram(format))) => {
+                return histogram::show(path, format, &args.output);
+            }
+            Ok(Some(Detected::Trace(format))) => {
+                let paths = [path.clone()];
+                let bar = Bytes::new(input_bytes(format, &paths)?);
+                let Imported { trace, notes } =
+                    import_files(format, &paths, &ImportOptions::default(), &bar)?;
+                eprintln!("format: {}", format.info().name);
+                (imported, warnings) = (Some(trace), notes);
+            }
+            Err(fault @ hotset::traces::Error::Import { .. }) => return Err(fault.into()),
+            _ => {}
+        }
     }
-    let trace = commands::open(args.trace.as_deref())?;
+    let trace = match imported {
+        Some(trace) => trace,
+        None => commands::open(args.trace.as_deref())?,
+    };
     let stats = Stats::of(&trace);
-    output::give(&Output::new(&stats, sheets(&stats))?, &args.output)?;
+    let mut output = Output::new(&stats, sheets(&stats))?;
+    output.warnings.extend(warnings);
+    output::give(&output, &args.output)?;
     Ok(Ending::Passed)
 }
 

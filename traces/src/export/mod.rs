@@ -17,7 +17,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::import::Progress;
+use crate::import::ReadProgress;
 use crate::trace::Trace;
 use crate::whole_file::{Watched, write_whole};
 
@@ -98,7 +98,7 @@ pub fn export_watched(
     trace: &Trace,
     format: ExportFormat,
     path: impl AsRef<Path>,
-    progress: &dyn Progress,
+    progress: &dyn ReadProgress,
 ) -> Result<()> {
     let path = path.as_ref();
     write_whole(path, progress, |file| (format.info().exporter)(trace, file, path))

@@ -16,7 +16,7 @@ use super::layout::{
 };
 use crate::column::{ByteColumn, Column};
 use crate::error::{Error, Result};
-use crate::import::Progress;
+use crate::import::ReadProgress;
 use crate::parts::{IdData, Parts, WeightData};
 use crate::spool::Spool;
 use crate::trace::Trace;
@@ -70,7 +70,7 @@ pub fn write_hst_watched(
     trace: &Trace,
     path: impl AsRef<Path>,
     codec: Codec,
-    progress: &dyn Progress,
+    progress: &dyn ReadProgress,
 ) -> Result<()> {
     let path = path.as_ref();
     let io = |e| Error::io("write", path, e);
@@ -93,7 +93,7 @@ fn drafts<'a>(
     trace: &'a Trace,
     codec: Codec,
     folder: &Path,
-    progress: &dyn Progress,
+    progress: &dyn ReadProgress,
 ) -> Result<Vec<Draft<'a>>> {
     if let Codec::Zstd(level) = codec
         && !(1..=22).contains(&level)

@@ -85,6 +85,12 @@ impl<'a> Npz<'a> {
             .map_err(|e| input.error("zip", format!("not an npz file: {e}")))?;
         Ok(Self { input: *input, length, archive, metadata: Map::new() })
     }
+
+    /// The names of its arrays.
+    pub(super) fn names(&self) -> Vec<String> {
+        let names = self.archive.file_names().filter_map(|name| name.ok());
+        names.filter_map(|name| name.strip_suffix(".npy").map(str::to_owned)).collect()
+    }
 }
 
 impl Arrays for Npz<'_> {

@@ -6,9 +6,10 @@
 
 use super::batch::{Batch, Token};
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::lines::{Rows, at_line, each_line, number, utf8};
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -18,9 +19,19 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   weight",
     columns: &["ids", "positions", "phases", "weights"],
     extensions: &["csv"],
-    format: Format::Bigmoe,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    if sniff.comments().any(|line| line.starts_with("# route_trace")) {
+        return Ok(Claim::Sure);
+    }
+    let columns = sniff.columns();
+    Claim::Likely.when(columns.contains(&"slot") && columns.contains(&"expert"))
+}
 
 /// Where the columns are.
 #[derive(Clone, Copy)]

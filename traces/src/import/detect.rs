@@ -1,17 +1,18 @@
-//! What a file is, by its contents: magic numbers, names of entries, the first line.
+//! What a file is, by its contents: its beginning is read once, and every format is asked.
 //!
-//! Where contents leave it open (a bare array may be anyone's), the name decides if it says so;
-//! what cannot be told is `None`, and the caller names the format.
+//! The surest claim gets the file. What two formats claim alike, and what nobody claims, cannot be
+//! told, and the caller names the format.
 
-use std::io::{BufRead, Read};
 use std::path::Path;
 
-use super::array::{Array, Dtype, Place};
-use super::arrays::{Arrays, Npz};
-use super::histogram::HistogramFormat;
+use super::folder::BESIDE;
+use super::histogram::{self, HistogramFormat};
+use super::info::{Claim, Recognise};
 use super::input::Input;
-use super::torch::Torch;
-use super::{BESIDE, Format};
+use super::lookalikes;
+use super::options::ImportOptions;
+use super::registry::{self, Format};
+use super::sniff::{self, Sniff};
 use crate::error::{Error, Result};
 
 /// What a file is.
@@ -38,191 +39,94 @@ pub fn detect(path: impl AsRef<Path>) -> Option<Detected> {
 /// [`Error::Io`] where it cannot be read; [`Error::Import`] where it is empty or no regular file,
 /// and where it is an array or an archive that no format can be read from.
 pub fn recognise(path: impl AsRef<Path>) -> Result<Option<Detected>> {
+    recognise_with(path, &ImportOptions::default())
+}
+
+/// The same where the caller says something of the file: names of columns, top-k.
+///
+/// # Errors
+/// As [`recognise`].
+pub fn recognise_with(path: impl AsRef<Path>, options: &ImportOptions) -> Result<Option<Detected>> {
     let path = path.as_ref();
     let metadata = std::fs::metadata(path).map_err(|e| Error::io("open", path, e))?;
-    if metadata.is_dir() {
-        return folder(path);
-    }
     let input = Input::file(path, &());
     // Looking into a pipe takes away what is looked at, and waits for whoever writes to it.
-    if !metadata.is_file() {
-        return Err(input.error("file", "is no regular file, so that it is read once: give --from"));
+    if !metadata.is_dir() && !metadata.is_file() {
+        return Err(input
+            .error("file", "is no regular file, so that it is read once: give `import::Format`"));
     }
-    let mut start = [0; 16];
-    let mut reader = input.open()?;
-    let read = read_up_to(&mut reader, &mut start).map_err(|e| input.io(e))?;
-    let start = &start[..read];
-    Ok(match start {
-        [] => return Err(input.error("file", "is empty")),
-        [0x89, b'H', b'S', b'T', ..] => Some(Detected::Hst),
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(npy(&input)?),
-        [b'P', b'K', 3, 4, ..] => zip(&input)?,
-        [b'G', b'G', b'U', b'F', ..] => Some(Detected::Histogram(HistogramFormat::Imatrix)),
-        [b'P', b'A', b'R', b'1', ..] => Some(Detected::Trace(Format::Parquet)),
-        [_, _, _, _, _, 0, 0, 0, b'{', ..] => Some(Detected::Trace(Format::Safetensors)),
-        // An old importance matrix: entries, the length of the first name, the name.
-        [_, _, 0, 0, _, 0, 0, 0, name @ ..]
-            if name.starts_with(b"blk") || name.starts_with(b"out") =>
-        {
-            Some(Detected::Histogram(HistogramFormat::ImatrixDat))
-        }
-        _ => text(&input)?,
-    })
+    let sniff = Sniff::open(&input, options)?;
+    let told = tell(&sniff);
+    match &sniff.contents {
+        sniff::Contents::Folder(names) if matches!(told, Ok(None)) => files(path, names, options),
+        _ => told,
+    }
 }
 
-fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut read = 0;
-    while read < buffer.len() {
-        match reader.read(&mut buffer[read..])? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    Ok(read)
+/// Every format with what it says of a file.
+fn claims<'a>(
+    sniff: &'a Sniff<'_>,
+) -> impl Iterator<Item = (Detected, &'static str, Result<Claim>)> + 'a {
+    let traces = registry::all()
+        .map(|(format, info)| (Detected::Trace(format), info.name, info.recognise as Recognise));
+    let histograms = histogram::all()
+        .map(|(format, info)| (Detected::Histogram(format), info.name, info.recognise));
+    traces.chain(histograms).map(|(told, name, recognise)| (told, name, recognise(sniff)))
 }
 
-fn folder(path: &Path) -> Result<Option<Detected>> {
-    if path.join("meta_info.json").is_file() {
-        return Ok(Some(Detected::Histogram(HistogramFormat::TensorrtLlm)));
+/// What a file is: the surest claim, else what keeps it from being told.
+fn tell(sniff: &Sniff<'_>) -> Result<Option<Detected>> {
+    if matches!(sniff.contents, sniff::Contents::Hst) {
+        return Ok(Some(Detected::Hst));
     }
-    if path.join("actives").is_dir() {
-        return Ok(Some(Detected::Trace(Format::FlameMoe)));
+    let (mut best, mut names, mut fault) = (None, Vec::new(), None);
+    let mut surest = Claim::No;
+    for (told, name, claim) in claims(sniff) {
+        match claim {
+            Ok(claim) if claim > surest => {
+                (best, names, surest) = (Some(told), vec![name], claim);
+            }
+            Ok(claim) if claim == surest && claim > Claim::No => names.push(name),
+            Ok(_) => {}
+            Err(e) => fault = fault.or(Some(e)),
+        }
     }
-    let io = |e| Error::io("read the folder", path, e);
-    let entries = std::fs::read_dir(path).map_err(io)?;
-    let files: std::io::Result<Vec<_>> =
-        entries.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut files = files.map_err(io)?;
-    let beside = |file: &Path| BESIDE.iter().any(|name| file.ends_with(name));
-    files.retain(|file| file.is_file() && !beside(file));
-    files.sort();
-    // A folder is what all of its files are.
-    let Some(file) = files.first() else {
+    match (best, fault) {
+        (Some(_), _) if names.len() > 1 => {
+            let names = names.join(" or ");
+            Err(sniff.input.error("format", format!("may be {names}: give `import::Format`")))
+        }
+        (Some(best), _) => Ok(Some(best)),
+        (None, Some(fault)) => Err(fault),
+        (None, None) => match lookalikes::refusal(sniff) {
+            Some(problem) => Err(sniff.input.error("contents", problem)),
+            None => Ok(None),
+        },
+    }
+}
+
+/// A folder is what all of its files are.
+fn files(path: &Path, names: &[String], options: &ImportOptions) -> Result<Option<Detected>> {
+    let mut files = names
+        .iter()
+        .map(|name| path.join(name))
+        .filter(|file| file.is_file() && !BESIDE.iter().any(|name| file.ends_with(name)));
+    let Some(first) = files.next() else {
         return Err(Error::import(path, "folder", "has no files"));
     };
-    let first = recognise(file)?;
-    for file in &files[1..] {
-        if recognise(file)? != first {
+    let first = recognise_with(&first, options)?;
+    for file in files {
+        if recognise_with(&file, options)? != first {
             return Ok(None);
         }
     }
     Ok(first)
 }
 
-fn npy(input: &Input<'_>) -> Result<Detected> {
-    let reader = input.open()?;
-    let length = reader.len();
-    let place = Place { path: input.path(), name: "ids" };
-    let array = Array::open(reader, length, place)?;
-    let name = input.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(match (array.shape.len(), array.dtype) {
-        (3, Dtype::F64) => Detected::Histogram(HistogramFormat::MoeInfinity),
-        (3, Dtype::F16 | Dtype::F32) => {
-            let found = array.dtype.name();
-            return Err(
-                place.error(format!("expected ids, which are whole numbers, found {found}"))
-            );
-        }
-        (3, _) if name.contains("routed_experts") => Detected::Trace(Format::Vllm),
-        (3, _) => Detected::Trace(Format::Npy),
-        _ => {
-            let shape = &array.shape;
-            return Err(place.error(format!("expected [tokens, layers, top-k], found {shape:?}")));
-        }
-    })
-}
-
-fn zip(input: &Input<'_>) -> Result<Option<Detected>> {
-    if let Ok(torch) = Torch::open(input) {
-        let root = torch.pickle.root();
-        let has = |key: &str| torch.pickle.get(root, key).is_some();
-        if has("logical_count") {
-            return Ok(Some(Detected::Histogram(HistogramFormat::SglangStat)));
-        }
-        if has("samples") {
-            let miles = has("metadata");
-            return Ok(Some(Detected::Trace(if miles { Format::Miles } else { Format::Slime })));
-        }
-        let records = torch.list_of("records")?;
-        let Some(record) = records.first().copied() else {
-            return Err(input.error("records", "there are none"));
-        };
-        let per_token = torch.pickle.get(record, "topk_ids_of_layer").is_some();
-        return Ok(Some(match per_token {
-            true => Detected::Trace(Format::Sglang),
-            false => Detected::Histogram(HistogramFormat::SglangPerPass),
-        }));
-    }
-    let mut npz = Npz::open(input)?;
-    let has = |npz: &mut Npz<'_>, name: &str| matches!(npz.array(name), Ok(Some(_)));
-    let known = has(&mut npz, "expert_ids") || has(&mut npz, "topk_ids");
-    Ok(known.then_some(Detected::Trace(Format::Npz)))
-}
-
-/// Bytes of a first line that are looked at.
-const LINE: u64 = 1 << 16;
-
-fn text(input: &Input<'_>) -> Result<Option<Detected>> {
-    let stream = input.stream()?;
-    let mut lines = stream.take(LINE);
-    let (mut first, mut bytes) = (String::new(), Vec::new());
-    while first.is_empty() {
-        bytes.clear();
-        if lines.read_until(b'\n', &mut bytes).map_err(|e| input.io(e))? == 0 {
-            return Ok(None);
-        }
-        let line = String::from_utf8_lossy(&bytes).trim().to_owned();
-        if line.starts_with("# route_trace") {
-            return Ok(Some(Detected::Trace(Format::Bigmoe)));
-        }
-        first = if line.starts_with('#') { String::new() } else { line };
-    }
-    let parts: Vec<&str> = first.split(',').map(str::trim).collect();
-    let whole = |text: &&str| text.parse::<i64>().is_ok();
-    let format = if first.starts_with(['{', '[']) {
-        match json(&first) {
-            Some(format) => format,
-            None => return Ok(None),
-        }
-    } else if first.contains("cb_eval:") {
-        Format::LlamaEvalCallback
-    } else if parts.starts_with(&["phase", "token", "layer"]) {
-        Format::LlamaCartaz
-    } else if parts.contains(&"slot") && parts.contains(&"expert") {
-        Format::Bigmoe
-    } else if parts == ["layer", "expert"] || (parts.len() == 2 && parts.iter().all(whole)) {
-        Format::LlamaPr28544
-    } else if parts.len() > 2 && parts.iter().all(whole) {
-        Format::LlamaThecodacus
-    } else if first.parse::<u64>().is_ok() {
-        Format::Ids
-    } else {
-        return Ok(None);
-    };
-    Ok(Some(Detected::Trace(format)))
-}
-
-/// By the keys that only one format has; the line may be cut.
-fn json(line: &str) -> Option<Format> {
-    let has = |key: &str| line.contains(&format!("\"{key}\""));
-    let lattice = has("layer_idx") && has("selected_ids");
-    Some(match () {
-        () if line.starts_with("[[") || line.starts_with("[ [") => Format::Nvmoe,
-        () if has("meta_info") || has("sglext") => Format::SglangJson,
-        () if has("choices") => Format::VllmJson,
-        () if has("model_name") && has("num_layers") => Format::Policylang,
-        () if lattice => Format::Lattice,
-        () if has("tok") && has("layers") => Format::Warp,
-        () if has("l") && has("t") && has("e") && has("p") => Format::Policylang,
-        () if has("l") && has("t") && has("e") => Format::LlamaNvmoe,
-        () if has("experts") || (has("type") && has("header")) => Format::Jsonl,
-        () => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::inputs::{Contents, Reader, samples};
     use crate::testing::shared;
 
     #[test]
@@ -272,6 +176,99 @@ mod tests {
         }
     }
 
+    /// The formats that claim a file surest.
+    fn surest(path: &Path) -> Vec<Detected> {
+        let (input, options) = (Input::file(path, &()), ImportOptions::default());
+        let sniff = Sniff::open(&input, &options).unwrap();
+        let claims: Vec<(Detected, Claim)> = claims(&sniff)
+            .filter_map(|(told, _, claim)| claim.ok().map(|claim| (told, claim)))
+            .filter(|&(_, claim)| claim > Claim::No)
+            .collect();
+        let most = claims.iter().map(|&(_, claim)| claim).max();
+        claims.iter().filter(|claim| Some(claim.1) == most).map(|claim| claim.0).collect()
+    }
+
+    #[test]
+    fn one_format_claims_each_of_our_samples() {
+        let folder = tempfile::tempdir().unwrap();
+        for (index, sample) in samples().iter().enumerate() {
+            let root = folder.path().join(index.to_string());
+            let expected = match sample.reader {
+                // Counts of several ranks are a folder.
+                Reader::Histogram(HistogramFormat::TensorrtLlm) => continue,
+                Reader::Trace(format) => Detected::Trace(format),
+                Reader::Histogram(format) => Detected::Histogram(format),
+            };
+            // vLLM's arrays are told from others by their name.
+            let vllm = sample.reader == Reader::Trace(Format::Vllm);
+            let mut path = root.join(if vllm { "routed_experts.npy" } else { "x" });
+            std::fs::create_dir_all(&root).unwrap();
+            match &sample.contents {
+                Contents::Folder(files) => {
+                    path = root;
+                    for (name, bytes) in files {
+                        let file = path.join(name);
+                        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+                        std::fs::write(file, bytes).unwrap();
+                    }
+                }
+                contents => std::fs::write(&path, contents.bytes()).unwrap(),
+            }
+            assert_eq!(surest(&path), [expected], "{}", sample.name());
+        }
+    }
+
+    #[test]
+    fn every_format_has_a_sample() {
+        let samples = samples();
+        let has = |reader| samples.iter().any(|sample| sample.reader == reader);
+        for (format, info) in registry::all() {
+            let built = cfg!(feature = "parquet") || !info.extensions.contains(&"parquet");
+            assert!(!built || has(Reader::Trace(format)), "{}", info.name);
+        }
+        for (format, info) in histogram::all() {
+            // It is refused whatever is in it.
+            let refused = format == HistogramFormat::ImatrixDat;
+            assert!(refused || has(Reader::Histogram(format)), "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn packed_and_wide_files_are_what_they_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        for sample in samples() {
+            let (Contents::Plain(_) | Contents::Zip(_)) = &sample.contents else { continue };
+            let bytes = sample.contents.bytes();
+            std::fs::write(&path, &bytes).unwrap();
+            let told = detect(&path);
+            let plain = sample.read(&sample.contents).unwrap();
+            let zstd = zstd::encode_all(&bytes[..], 3).unwrap();
+            std::io::Write::write_all(&mut packed, &bytes).unwrap();
+            let fresh = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let gzip = std::mem::replace(&mut packed, fresh).finish().unwrap();
+            let mut others = vec![zstd, gzip];
+            if let Ok(text) = std::str::from_utf8(&bytes) {
+                let units = || text.encode_utf16();
+                let marked = |mark: &[u8], rest: Vec<u8>| [mark, &rest[..]].concat();
+                others.push(marked(b"\xff\xfe", units().flat_map(u16::to_le_bytes).collect()));
+                others.push(marked(b"\xfe\xff", units().flat_map(u16::to_be_bytes).collect()));
+                others.push(marked(b"\xef\xbb\xbf", bytes.clone()));
+                others.push(text.replace('\n', "\r\n").into_bytes());
+            }
+            for other in others {
+                std::fs::write(&path, &other).unwrap();
+                assert_eq!(detect(&path), told, "{}", sample.name());
+                let read = sample.read(&Contents::Plain(other)).unwrap();
+                let digest = |trace: &Option<crate::Trace>| {
+                    trace.as_ref().map(|trace| trace.digest().to_owned())
+                };
+                assert_eq!(digest(&read), digest(&plain), "{}", sample.name());
+            }
+        }
+    }
+
     #[test]
     fn what_keeps_from_telling_is_said() {
         let folder = tempfile::tempdir().unwrap();
@@ -294,7 +291,7 @@ mod tests {
         std::fs::write(folder.path().join("weights.npy"), b"").unwrap();
         assert!(reason(folder.path()).contains("<c8"));
         #[cfg(unix)]
-        assert!(reason(Path::new("/dev/null")).contains("give --from"));
+        assert!(reason(Path::new("/dev/null")).contains("give `import::Format`"));
     }
 
     #[test]

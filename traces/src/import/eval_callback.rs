@@ -4,10 +4,11 @@
 //! are taken, and each block's ids must add up to the sum that stands under it.
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::lines::{Rows, at_line, each_line, utf8};
 use super::llama_csv::Passes;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -16,9 +17,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   six rows or columns)",
     columns: &["ids", "positions", "phases"],
     extensions: &["txt", "log"],
-    format: Format::LlamaEvalCallback,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(!sniff.is_json() && sniff.first_line().contains("cb_eval:"))
+}
 
 /// A block that is being read.
 struct Block {

@@ -3,8 +3,9 @@
 //! sequences: each iteration becomes one, all tokens as prefill. Needs the cargo feature `parquet`.
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::{Contents, Sniff};
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -13,13 +14,20 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   (builds with the feature parquet)",
     columns: &["ids", "positions", "phases", "token_ids", "weights"],
     extensions: &["parquet"],
-    format: Format::FlameMoe,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::None,
     importer: Importer::Folder(import),
 };
 
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let folder = matches!(sniff.contents, Contents::Folder(_));
+    Claim::Sure.when(folder && sniff.path().join("actives").is_dir())
+}
+
 #[cfg(not(feature = "parquet"))]
 fn import(input: &Input<'_>, _: &mut Collector<'_>) -> Result<()> {
-    Err(input.error("folder", super::NO_PARQUET))
+    Err(input.error("folder", super::info::NO_PARQUET))
 }
 
 #[cfg(feature = "parquet")]

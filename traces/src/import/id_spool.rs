@@ -46,16 +46,22 @@ pub(super) struct IdSpool {
     spool: Spool,
     wide: bool,
     highest: u16,
+    lowest: Option<u16>,
 }
 
 impl IdSpool {
     pub(super) fn new(folder: &Arc<Path>) -> Self {
-        Self { spool: Spool::new(folder), wide: false, highest: 0 }
+        Self { spool: Spool::new(folder), wide: false, highest: 0, lowest: None }
     }
 
     /// The largest so far.
     pub(super) fn highest(&self) -> u16 {
         self.highest
+    }
+
+    /// The smallest so far.
+    pub(super) fn lowest(&self) -> Option<u16> {
+        self.lowest
     }
 
     /// Appends rows of `row_len` values, of each only the `spans`.
@@ -86,6 +92,12 @@ impl IdSpool {
             return Ok(Some(NotAnId { index, value: values[index].as_i64() }));
         }
         self.highest = self.highest.max(most as u16);
+        if self.lowest != Some(0)
+            && let Some(lowest) = values.iter().min()
+        {
+            let lowest = lowest.as_u16();
+            self.lowest = Some(self.lowest.map_or(lowest, |before| before.min(lowest)));
+        }
         if most > 255 && !self.wide {
             self.widen()?;
         }

@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::shape::MAX_EXPERTS;
 use crate::trace::Phase;
@@ -22,9 +23,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     description: "text, one integer a line: a plain cache trace as one layer with top-1",
     columns: &["ids", "positions", "phases"],
     extensions: &["txt"],
-    format: Format::Ids,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Possible.when(sniff.first_line().parse::<u64>().is_ok())
+}
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut stream = input.stream()?;

@@ -11,11 +11,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::Value;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
 use super::lines::{Rows, at_line, each_line, json_line};
 use super::nested::{IdList, WeightList};
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -25,9 +26,24 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   'trace export --to jsonl' writes)",
     columns: &["ids", "positions", "phases", "steps", "token_ids", "weights"],
     extensions: &["jsonl"],
-    format: Format::Jsonl,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    if sniff.has_keys(&["type"]) && sniff.first_line().contains("\"header\"") {
+        return Ok(Claim::Possible);
+    }
+    let lists = sniff
+        .first_line()
+        .split("\"experts\"")
+        .nth(1)
+        .is_some_and(|rest| rest.trim_start_matches([':', ' ']).starts_with('{'));
+    let token = ["seq", "pos", "tok", "phase"].iter().any(|key| sniff.has_keys(&[key]));
+    Claim::Possible.when(sniff.is_json() && lists && token)
+}
 
 /// The header's facts.
 #[derive(Debug, Default, Deserialize)]
@@ -107,10 +123,8 @@ impl<'de> Visitor<'de> for &mut Token {
                     let lists = Lists::Weights(&mut self.weights);
                     map.next_value_seed(ByLayer(&mut self.weight_layers, lists))?;
                 }
-                "type" => {
-                    map.next_value::<IgnoredAny>()?;
-                    self.header = true;
-                }
+                // People write it on every line.
+                "type" => self.header = map.next_value::<Cow<'_, str>>()? == "header",
                 other => {
                     self.unknown.get_or_insert_with(|| other.to_owned());
                     map.next_value::<IgnoredAny>()?;
@@ -262,7 +276,8 @@ pub(super) fn stated(text: &[u8], into: &mut Collector<'_>) -> Result<(), String
         && stated != asked
     {
         return Err(format!(
-            "--top-k says {asked}, the header {stated}: give --top-k {stated}, or leave it out"
+            "`ImportOptions::top_k` says {asked}, the header {stated}: give \
+             `ImportOptions::top_k` {stated}, or leave it out"
         ));
     }
     into.stated_experts = into.stated_experts.max(header.num_experts);

@@ -5,10 +5,11 @@
 use serde::Deserialize;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::lines::{Rows, at_line, each_line};
 use super::llama_csv::Grid;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -18,9 +19,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   \"gate_weights\"} for each token and layer",
     columns: &["ids", "positions", "phases", "weights"],
     extensions: &["jsonl"],
-    format: Format::Lattice,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Likely.when(sniff.has_keys(&["layer_idx", "selected_ids"]))
+}
 
 #[derive(Deserialize)]
 struct Cell {

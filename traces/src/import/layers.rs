@@ -9,9 +9,7 @@ use super::ImportOptions;
 use super::input::Input;
 use super::options::ModelConfig;
 use crate::error::{Error, Result};
-
-/// No model comes near it.
-const MAX_LAYERS: usize = 1 << 12;
+use crate::shape::MAX_LAYERS;
 
 /// How a file numbers its layers.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +53,8 @@ impl Layers {
         let count = top_ks.len() as u32;
         if let Some(asked) = options.layers.filter(|&asked| asked != count) {
             return refuse(format!(
-                "--layers says {asked}, the file has {count} layers: give --layers {count}, or \
+                "`ImportOptions::layers` says {asked}, the file has {count} layers: give \
+                 `ImportOptions::layers` {count}, or \
                  leave it out"
             ));
         }
@@ -71,7 +70,8 @@ impl Layers {
                     if let Some(beyond) = numbers.iter().find(|&&n| n >= config.layers) {
                         let layers = config.layers;
                         return refuse(format!(
-                            "the file has a layer {beyond}, --config says {layers} layers (0 to \
+                            "the file has a layer {beyond}, `ImportOptions::config` says \
+                             {layers} layers (0 to \
                              {}): give the config.json of this model",
                             layers - 1
                         ));
@@ -81,7 +81,8 @@ impl Layers {
                 _ if count as usize == routed.len() => numbers = routed,
                 _ => {
                     return refuse(format!(
-                        "the file has {count} layers, --config says {} ({} of them routed): give \
+                        "the file has {count} layers, `ImportOptions::config` says {} ({} of \
+                         them routed): give \
                          the config.json of this model",
                         config.layers,
                         routed.len()
@@ -93,17 +94,17 @@ impl Layers {
             let says = |flag: &str, asked: u32| {
                 format!(
                     "{flag} says top-k {asked}, the file has {top_k} in layer {number}: give \
-                     --top-k {top_k}, or leave it out"
+                     `ImportOptions::top_k` {top_k}, or leave it out"
                 )
             };
             if let Some(asked) = options.top_k.filter(|&asked| asked != top_k) {
-                return refuse(says("--top-k", asked));
+                return refuse(says("`ImportOptions::top_k`", asked));
             }
             let configured = config.and_then(|config| config.top_k);
             if let Some(asked) = configured.filter(|&asked| asked != top_k)
                 && options.top_k.is_none()
             {
-                return refuse(says("--config", asked));
+                return refuse(says("`ImportOptions::config`", asked));
             }
         }
         let file: Vec<(u32, u32)> = numbers.into_iter().zip(top_ks.iter().copied()).collect();
@@ -122,7 +123,10 @@ impl Layers {
         let dense_from_config = config.map(|config| config.dense.as_slice()).unwrap_or_default();
         let dense = options.dense_layers.as_deref().unwrap_or(dense_from_config);
         let named = options.dense_layers.as_deref().filter(|_| !may_lack_dense).unwrap_or_default();
-        for (flag, list) in [("--dense-layers", named), ("--skip-layers", &options.skip_layers)] {
+        for (flag, list) in [
+            ("`ImportOptions::dense_layers`", named),
+            ("`ImportOptions::skip_layers`", &options.skip_layers),
+        ] {
             if let Some(absent) = list.iter().find(|&&n| !file.iter().any(|layer| layer.0 == n)) {
                 let first = file.first().map_or(0, |layer| layer.0);
                 let last = file.last().map_or(0, |layer| layer.0);

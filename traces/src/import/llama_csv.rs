@@ -4,9 +4,10 @@
 
 use super::batch::{Batch, Token};
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::lines::{Rows, at_line, each_line, number, utf8};
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -14,11 +15,14 @@ const COLUMNS: &[&str] = &["ids", "positions", "phases"];
 
 pub(super) const PR28544: FormatInfo = FormatInfo {
     name: "llama-pr28544",
-    description: "llama.cpp pull request 28544: layer,expert; needs --top-k, for no line says \
+    description: "llama.cpp pull request 28544: layer,expert; needs `ImportOptions::top_k`, for \
+                  no line says \
                   where a token ends",
     columns: COLUMNS,
     extensions: &["csv"],
-    format: Format::LlamaPr28544,
+    takes_prompt_tokens: false,
+    recognise: is_pr28544,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(pr28544),
 };
 
@@ -27,7 +31,9 @@ pub(super) const CARTAZ: FormatInfo = FormatInfo {
     description: "llama.cpp, Cartaz' fork: phase,token,layer,rank,expert",
     columns: COLUMNS,
     extensions: &["csv"],
-    format: Format::LlamaCartaz,
+    takes_prompt_tokens: false,
+    recognise: is_cartaz,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(cartaz),
 };
 
@@ -37,9 +43,44 @@ pub(super) const THECODACUS: FormatInfo = FormatInfo {
                   positions",
     columns: COLUMNS,
     extensions: &["csv"],
-    format: Format::LlamaThecodacus,
+    takes_prompt_tokens: false,
+    recognise: is_thecodacus,
+    fuzz: FuzzTarget::Lines,
     importer: Importer::Each(thecodacus),
 };
+
+fn is_pr28544(sniff: &Sniff<'_>) -> Result<Claim> {
+    let columns = sniff.columns();
+    let header = columns == ["layer", "expert"];
+    if header {
+        return Ok(Claim::Sure);
+    }
+    Claim::Possible.when(columns.len() == 2 && all_whole(&columns))
+}
+
+fn is_cartaz(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.columns().starts_with(&["phase", "token", "layer"]))
+}
+
+fn is_thecodacus(sniff: &Sniff<'_>) -> Result<Claim> {
+    let columns = sniff.columns();
+    if columns.len() < 3 || !all_whole(&columns) {
+        return Ok(Claim::No);
+    }
+    Claim::Possible.when(has_positions(sniff.text()))
+}
+
+/// Whether the first column can only be positions: some are negative, or beyond any layer.
+fn has_positions(text: &str) -> bool {
+    // No model has as many layers.
+    const LAYERS: i64 = 256;
+    let mut first = text.lines().filter_map(|line| line.split(',').next()?.trim().parse().ok());
+    first.any(|position: i64| !(0..LAYERS).contains(&position))
+}
+
+fn all_whole(columns: &[&str]) -> bool {
+    columns.iter().all(|text| text.parse::<i64>().is_ok())
+}
 
 /// Ids in order of layers; a layer's run of several top-k is a prompt.
 fn pr28544(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
@@ -68,7 +109,8 @@ fn pr28544(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     })?;
     if top_k.is_none() {
         let problem = format!(
-            "no line says where a token ends: give --top-k (its shortest run has {}), or --config",
+            "no line says where a token ends: give `ImportOptions::top_k` (its shortest run has \
+             {}), or `ImportOptions::config`",
             run.shortest
         );
         return Err(input.error("top-k", problem));
@@ -108,7 +150,7 @@ impl Run {
             let (found, layer) = (ids.len(), self.layer);
             let problem = format!(
                 "{found} experts of layer {layer} before it are no multiple of top-k {top_k}: \
-                 correct --top-k"
+                 correct `ImportOptions::top_k`"
             );
             return Err(at_line(input, line, problem));
         }

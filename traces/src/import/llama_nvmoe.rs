@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::lines::{Rows, at_line, each_line, json_line};
 use super::llama_csv::Passes;
 use super::nested::IdLists;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -19,9 +20,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     description: "llama.cpp, nvmoe's raw records: {\"l\":layer,\"t\":tokens,\"e\":[[ids],...]}",
     columns: &["ids", "positions", "phases"],
     extensions: &["jsonl"],
-    format: Format::LlamaNvmoe,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Likely.when(sniff.has_keys(&["l", "t", "e"]))
+}
 
 /// A record; its ids are appended to the list.
 struct Record<'a>(&'a mut Vec<u16>);

@@ -11,9 +11,10 @@ use serde_json::json;
 
 use super::array::{Array, Dtype, Place, top_ks};
 use super::collect::{Collector, Precision, sequence_limit};
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::{Contents, Sniff};
 use crate::error::{Error, Result};
 use crate::trace::Phase;
 
@@ -23,14 +24,29 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   weights.npy and sequences.csv are taken from the same folder",
     columns: &["ids", "positions", "phases", "weights"],
     extensions: &["npy"],
-    format: Format::Npy,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Npy,
     importer: Importer::Each(import),
 };
 
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let Contents::Npy { dtype, shape } = &sniff.contents else { return Ok(Claim::No) };
+    let place = Place { path: sniff.path(), name: "ids" };
+    match (shape.len(), dtype) {
+        (3, Dtype::F64) => Ok(Claim::No),
+        (3, Dtype::F16 | Dtype::F32) => {
+            let found = dtype.name();
+            Err(place.error(format!("expected ids, which are whole numbers, found {found}")))
+        }
+        (3, _) => Ok(Claim::Likely),
+        _ => Err(place.error(format!("expected [tokens, layers, top-k], found {shape:?}"))),
+    }
+}
+
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let place = Place { path: input.path(), name: "ids" };
-    let stream = input.stream()?;
-    let length = stream.len();
+    let (stream, length) = input.sized()?;
     let mut array = Array::open(stream, length, place)?;
     let [tokens, layers, top_k] = array.shape[..] else {
         let shape = &array.shape;

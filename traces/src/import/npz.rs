@@ -10,9 +10,11 @@ use serde_json::{Map, Value, json};
 use super::array::{Dtype, Place, top_ks};
 use super::arrays::{AnyArray, Arrays, Npz, column_u32, mismatch, required};
 use super::collect::{Collector, Precision};
+use super::hf;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
-use super::{Format, FormatInfo, Importer, hf};
+use super::sniff::{Contents, Sniff};
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -31,9 +33,16 @@ pub(super) const INFO: FormatInfo = FormatInfo {
         "embeddings",
     ],
     extensions: &["npz"],
-    format: Format::Npz,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Binary,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let Contents::Npz(names) = &sniff.contents else { return Ok(Claim::No) };
+    Claim::Sure.when(names.iter().any(|name| name == "expert_ids" || name == "topk_ids"))
+}
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut file = Npz::open(input)?;

@@ -2,11 +2,12 @@
 //! layer's best expert first.
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
 use super::lines::{Rows, at_line, each_line, json_line};
 use super::nested::LayerPairs;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -15,9 +16,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     description: "nvmoe's tokens: a line [[layer,expert],...] for each decode token",
     columns: &["ids", "positions", "phases"],
     extensions: &["jsonl"],
-    format: Format::Nvmoe,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Likely.when(sniff.first_line().replacen("[ [", "[[", 1).starts_with("[["))
+}
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut rows = Rows::new(input, into);

@@ -35,6 +35,9 @@ pub struct ImportOptions {
     /// Where columns that outgrow memory are kept meanwhile. Default: the system's folder for
     /// temporary files.
     pub temporary: Option<PathBuf>,
+    /// Names of columns that the table of names does not know, as pairs of a meaning (`token`,
+    /// `layer`, `experts`, ...) and the name in the file.
+    pub columns: Vec<(String, String)>,
 }
 
 /// What a `config.json` says of the router.

@@ -9,10 +9,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::lines::{Rows, at_line, each_line};
 use super::llama_csv::Grid;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -22,9 +23,18 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   token and layer",
     columns: &["ids", "positions", "phases", "weights"],
     extensions: &["jsonl"],
-    format: Format::Policylang,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let cell = sniff.has_keys(&["l", "t", "e", "p"]);
+    let header = sniff.has_keys(&["model_name", "num_layers"]);
+    // A line with objects in it is a document of its own.
+    Claim::Sure.when(cell || (header && !sniff.first_line().contains("[{")))
+}
 
 #[derive(Deserialize)]
 struct Header {

@@ -4,11 +4,12 @@
 
 use super::array::{Place, top_ks};
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
 use super::pickle::Value;
+use super::sniff::Sniff;
 use super::torch::{Ints, Torch};
-use super::{Format, FormatInfo, Importer};
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -19,7 +20,9 @@ pub(super) const SLIME: FormatInfo = FormatInfo {
     description: "slime's rollouts (.pt) with routing replay: one sequence a sample",
     columns: COLUMNS,
     extensions: &["pt"],
-    format: Format::Slime,
+    takes_prompt_tokens: false,
+    recognise: is_slime,
+    fuzz: FuzzTarget::Unpickler,
     importer: Importer::Each(import),
 };
 
@@ -28,9 +31,25 @@ pub(super) const MILES: FormatInfo = FormatInfo {
     description: "miles' rollouts (.pt) with routing replay: one sequence a sample",
     columns: COLUMNS,
     extensions: &["pt"],
-    format: Format::Miles,
+    takes_prompt_tokens: false,
+    recognise: is_miles,
+    fuzz: FuzzTarget::Unpickler,
     importer: Importer::Each(import),
 };
+
+fn is_slime(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.torch().is_some_and(|torch| {
+        let has = |key: &str| torch.pickle.get(torch.pickle.root(), key).is_some();
+        has("samples") && !has("metadata")
+    }))
+}
+
+fn is_miles(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.torch().is_some_and(|torch| {
+        let has = |key: &str| torch.pickle.get(torch.pickle.root(), key).is_some();
+        has("samples") && has("metadata")
+    }))
+}
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut torch = Torch::open(input)?;

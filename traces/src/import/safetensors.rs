@@ -13,8 +13,10 @@ use serde_json::{Map, Value};
 use super::array::{Array, Dtype};
 use super::arrays::{AnyArray, Arrays};
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::{Input, Reader};
-use super::{Format, FormatInfo, Importer, npz};
+use super::npz;
+use super::sniff::Sniff;
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -22,9 +24,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     description: "the arrays of npz (hotset's or a Hugging Face recording's) as safetensors",
     columns: npz::INFO.columns,
     extensions: &["safetensors"],
-    format: Format::Safetensors,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Safetensors,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Likely.when(matches!(sniff.start[..], [_, _, _, _, _, 0, 0, 0, b'{', ..]))
+}
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut file = SafeTensors::open(input)?;

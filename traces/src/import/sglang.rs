@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
 use super::lines::Rows;
 use super::pickle::Value;
 use super::sglang_chain::{Chains, Mode, Pass};
+use super::sniff::Sniff;
 use super::torch::{Ints, Torch};
-use super::{Format, FormatInfo, Importer};
 use crate::column::Column;
 use crate::error::{Error, Result};
 
@@ -25,9 +26,20 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   ranks together",
     columns: &["ids", "positions", "phases", "steps", "token_ids"],
     extensions: &["pt"],
-    format: Format::Sglang,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Unpickler,
     importer: Importer::All(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let Some(torch) = sniff.torch() else { return Ok(Claim::No) };
+    let records = torch.list_of("records")?;
+    let Some(record) = records.first().copied() else {
+        return Err(sniff.input.error("records", "there are none"));
+    };
+    Claim::Sure.when(torch.pickle.get(record, "topk_ids_of_layer").is_some())
+}
 
 /// Experts that SGLang's recorder has room for in each layer.
 const WIDTH: u32 = 8;
@@ -303,7 +315,8 @@ fn find_layout<'a>(
     let top_k = (0..tokens).map(|token| there(first as usize, token)).max().unwrap_or(0) as u32;
     if let Some(asked) = asked.filter(|&asked| asked != top_k) {
         return Err(format!(
-            "--top-k or --config says {asked}, the file has {top_k}: give --top-k {top_k}, or \
+            "`ImportOptions::top_k` or `ImportOptions::config` says {asked}, the file has \
+             {top_k}: give `ImportOptions::top_k` {top_k}, or \
              leave it out"
         ));
     }

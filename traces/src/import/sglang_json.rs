@@ -11,22 +11,30 @@ use serde::de::IgnoredAny;
 use super::array::{Place, top_ks};
 use super::collect::Collector;
 use super::documents::documents;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
+use super::sniff::Sniff;
 use super::vllm::places;
 use super::vllm_json::Known;
-use super::{Format, FormatInfo, Importer};
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "sglang-json",
-    description: "SGLang's /generate replies with routed_experts; needs --layers and --top-k, or \
-                  --config, for the replies do not say the shape",
+    description: "SGLang's /generate replies with routed_experts; needs `ImportOptions::layers` \
+                  and `ImportOptions::top_k`, or \
+                  `ImportOptions::config`, for the replies do not say the shape",
     columns: &["ids", "positions", "phases"],
     extensions: &["json", "jsonl"],
-    format: Format::SglangJson,
+    takes_prompt_tokens: true,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.has_keys(&["meta_info"]) || sniff.has_keys(&["sglext"]))
+}
 
 #[derive(Deserialize)]
 struct Lengths {
@@ -69,8 +77,9 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let layers = into.options.layers.or(config.map(|config| config.layers));
     let top_k = into.options.top_k.or(config.and_then(|config| config.top_k));
     let (Some(layers), Some(top_k)) = (layers, top_k) else {
-        let problem = "replies do not say it: give --layers (all hidden layers) and --top-k, or \
-                       --config with the model's config.json";
+        let problem = "replies do not say it: give `ImportOptions::layers` (all hidden layers) \
+                       and `ImportOptions::top_k`, or \
+                       `ImportOptions::config` with the model's config.json";
         return Err(input.error("shape", problem));
     };
     let place = Place { path: input.path(), name: "routed_experts" };
@@ -91,7 +100,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             let found = bytes.len() / 4;
             return Err(refuse(format!(
                 "{found} ids are no whole tokens of {layers} layers x top-{top_k} = {row}: \
-                 correct --layers and --top-k"
+                 correct `ImportOptions::layers` and `ImportOptions::top_k`"
             )));
         }
         let rows = (bytes.len() / (4 * row)) as u64;
@@ -101,7 +110,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         {
             return Err(refuse(format!(
                 "{rows} tokens of {layers} layers x top-{top_k}, yet the reply has {prompt} + \
-                 {generated} tokens: correct --layers and --top-k"
+                 {generated} tokens: correct `ImportOptions::layers` and `ImportOptions::top_k`"
             )));
         }
         into.layers(input, Numbering::Hidden, &top_ks)?;

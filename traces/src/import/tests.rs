@@ -136,7 +136,8 @@ fn impossible_values_are_refused() {
     let few = ImportOptions { experts: Some(3), ..ImportOptions::default() };
     let bytes = zipped(&sound(), CompressionMethod::Stored);
     let error = import_bytes(Format::Npz, "a.npz", &bytes, &few).unwrap_err().to_string();
-    let expected = "a.npz: ids: expert id 3 is used, --experts says 3 experts: give --experts 4";
+    let expected = "a.npz: ids: expert id 3 is used, `ImportOptions::experts` says 3 experts: \
+                    give `ImportOptions::experts` 4";
     assert!(error.starts_with(expected), "{error}");
 }
 
@@ -231,14 +232,13 @@ fn what_lies_beside_a_bare_array_must_fit() {
 #[test]
 fn every_format_is_registered_under_its_name() {
     for info in formats() {
-        assert_eq!(info.format().info().name, info.name);
-        assert_eq!(Format::from_name(info.name), Some(info.format()));
-        let same = |other: &&super::FormatInfo| other.name == info.name;
+        assert_eq!(Format::from_name(info.name).unwrap().info().name, info.name);
+        let same = |other: &&super::info::FormatInfo| other.name == info.name;
         assert_eq!(formats().iter().filter(same).count(), 1, "{}", info.name);
     }
     assert_eq!(Format::from_name("nzp"), None);
     assert_eq!(giving("weights")[..2], ["npz", "npy"]);
-    assert_eq!(giving("steps"), ["npz", "safetensors", "jsonl", "parquet", "sglang"]);
+    assert_eq!(giving("steps"), ["npz", "safetensors", "jsonl", "parquet", "sglang", "columns"]);
 }
 
 /// Every sample of our own has the routing that it was made of.
@@ -301,10 +301,12 @@ fn prompt_tokens_are_used_or_refused() {
         prompt_tokens: prompt_tokens.to_vec(),
         ..ImportOptions::default()
     };
-    for info in formats().iter().filter(|info| !info.format().takes_prompt_tokens()) {
-        let refused = import_bytes(info.format(), "a", b"1\n2\n", &given(&[1])).unwrap_err();
+    for info in formats().iter().filter(|info| !info.takes_prompt_tokens) {
+        let refused =
+            import_bytes(Format::from_name(info.name).unwrap(), "a", b"1\n2\n", &given(&[1]))
+                .unwrap_err();
         let refused = refused.to_string();
-        assert!(refused.contains("--prompt-tokens: "), "{refused}");
+        assert!(refused.contains("`ImportOptions::prompt_tokens`: "), "{refused}");
         assert!(refused.contains("vllm, vllm-json, sglang-json take them"), "{refused}");
     }
     let request = npy("|u1", "(2, 1, 1)", &[3, 1]);
@@ -335,7 +337,7 @@ fn engines_that_captured_nothing_are_told_apart_from_dense_layers() {
     assert!(nothing.contains("--enforce-eager"), "{nothing}");
     let dense = with([0, 0, 3, 1, 0, 0, 2, 1]);
     assert!(dense.contains("layer 0: nothing but zeros"), "{dense}");
-    assert!(dense.contains("--dense-layers 0"), "{dense}");
+    assert!(dense.contains("`ImportOptions::dense_layers` 0"), "{dense}");
 }
 
 #[test]

@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 /// An opened file.
 pub(super) struct Torch<'a> {
     input: Input<'a>,
+    /// Bytes of the whole file.
+    length: u64,
     archive: ZipArchive<Reader<'a>>,
     /// The folder that all entries lie in.
     prefix: String,
@@ -47,7 +49,7 @@ impl<'a> Torch<'a> {
         let pickle =
             Pickle::read(pickle, budget).map_err(|e| input.error("data.pkl", e.to_string()))?;
         let budget = length.saturating_mul(8).saturating_add(64 << 20);
-        Ok(Self { input: *input, archive, prefix, pickle, budget })
+        Ok(Self { input: *input, length, archive, prefix, pickle, budget })
     }
 
     fn refuse(&self, place: &str, problem: impl Into<String>) -> Error {
@@ -121,7 +123,7 @@ impl<'a> Torch<'a> {
     /// The shape, and how many values it has: no more than a file of this size may give.
     fn extent<T>(&mut self, shape: &[u64], place: &str) -> Result<(Vec<usize>, usize)> {
         let count = shape.iter().try_fold(1u64, |all, &dim| all.checked_mul(dim));
-        let most = 2 * self.input.size() + (16 << 20);
+        let most = 2 * self.length + (16 << 20);
         let count = count.filter(|&count| count <= most / size_of::<T>() as u64);
         let sane = shape.iter().all(|&dim| dim <= 1 << 40);
         match count.filter(|_| sane) {
@@ -151,7 +153,8 @@ impl<'a> Torch<'a> {
 
     fn storage(&mut self, key: &str, place: &str) -> Result<Vec<u8>> {
         let name = format!("{}data/{key}", self.prefix);
-        let bytes = entry(&self.input, &mut self.archive, &name, self.budget)?;
+        let most = self.budget.min(self.length);
+        let bytes = entry(&self.input, &mut self.archive, &name, most)?;
         let bytes =
             bytes.ok_or_else(|| self.refuse(place, format!("its storage {key} is missing")))?;
         self.budget -= bytes.len() as u64;
@@ -170,7 +173,7 @@ fn entry(
     let Some(index) = archive.index_for_name(name) else { return Ok(None) };
     let member = archive.by_index(index).map_err(|e| refuse(e.to_string()))?;
     let length = member.size();
-    if member.compression() != zip::CompressionMethod::Stored || length > input.size() {
+    if member.compression() != zip::CompressionMethod::Stored {
         return Err(refuse("compressed, which torch.save never does".to_owned()));
     }
     if length > most {

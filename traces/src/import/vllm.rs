@@ -3,28 +3,37 @@
 //!
 //! Where a prompt ends the array does not say: `--prompt-tokens` does.
 
-use super::array::{Array, Place, top_ks};
+use super::array::{Array, Dtype, Place, top_ks};
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::{Contents, Sniff};
 use crate::error::Result;
 use crate::trace::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "vllm",
     description: "vLLM's routed_experts, one .npy of u8, i16, u16 or i32 a request; give \
-                  --prompt-tokens, and --dense-layers or --config",
+                  `ImportOptions::prompt_tokens`, and `ImportOptions::dense_layers` or \
+                  `ImportOptions::config`",
     columns: &["ids", "positions", "phases"],
     extensions: &["npy"],
-    format: Format::Vllm,
+    takes_prompt_tokens: true,
+    recognise,
+    fuzz: FuzzTarget::Npy,
     importer: Importer::Each(import),
 };
 
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let Contents::Npy { dtype, shape } = &sniff.contents else { return Ok(Claim::No) };
+    let whole = !matches!(dtype, Dtype::F16 | Dtype::F32 | Dtype::F64);
+    Claim::Sure.when(shape.len() == 3 && whole && sniff.name().contains("routed_experts"))
+}
+
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let place = Place { path: input.path(), name: "routed_experts" };
-    let stream = input.stream()?;
-    let length = stream.len();
+    let (stream, length) = input.sized()?;
     let mut array = Array::open(stream, length, place)?;
     let request = into.sequences();
     let given = &into.options.prompt_tokens;
@@ -74,14 +83,14 @@ pub(super) fn places(
     if !known && into.options.phase.is_none() {
         into.note(
             "where prompts end is not recorded: all tokens are taken as decode tokens; give \
-             --prompt-tokens",
+             `ImportOptions::prompt_tokens`",
         );
     }
     let prompt = u64::from(tokens.unwrap_or(0).saturating_sub(start));
     if prompt > rows {
         let tokens = tokens.unwrap_or(0);
         let problem = format!("a prompt of {tokens} tokens, yet routes of {rows} tokens only");
-        return Err(input.error("--prompt-tokens", problem));
+        return Err(input.error("`ImportOptions::prompt_tokens`", problem));
     }
     let start = u64::from(start);
     into.run(input, start, prompt, Phase::Prefill)?;

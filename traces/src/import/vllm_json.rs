@@ -7,11 +7,12 @@ use super::array::{Place, top_ks};
 use super::arrays::in_memory;
 use super::collect::Collector;
 use super::documents::documents;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
+use super::sniff::Sniff;
 use super::vllm::{Prompt, add, places};
 use super::vllm_reply::{Choice, Reply, Routes};
-use super::{Format, FormatInfo, Importer};
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -20,9 +21,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   lists (0.21)",
     columns: &["ids", "positions", "phases"],
     extensions: &["json", "jsonl"],
-    format: Format::VllmJson,
+    takes_prompt_tokens: true,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Likely.when(sniff.has_keys(&["choices"]))
+}
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     let mut stream = input.stream()?;

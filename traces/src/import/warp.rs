@@ -7,11 +7,12 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::json;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
 use super::lines::{Rows, at_line, each_line, json_line};
 use super::nested::IdLists;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 use crate::trace::Phase;
 
@@ -20,9 +21,15 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     description: "warp's tokens: a line {\"tok\":n,\"layers\":[[ids],...]} each, ids ascending",
     columns: &["ids", "positions", "phases"],
     extensions: &["jsonl"],
-    format: Format::Warp,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Json,
     importer: Importer::Each(import),
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Likely.when(sniff.has_keys(&["tok", "layers"]))
+}
 
 /// A line; its ids are appended to the list.
 struct Line<'a>(&'a mut Vec<u16>);

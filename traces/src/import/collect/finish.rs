@@ -43,6 +43,7 @@ impl Collector<'_> {
         });
         let shape = Shape::new(shape.collect())?;
         let tokens = self.rows as usize;
+        self.note_oddities(&layers);
         if let Some(phase) = self.options.phase {
             self.phases = self.phases.another();
             self.phases.repeat(phase as u8, tokens)?;
@@ -83,6 +84,24 @@ impl Collector<'_> {
         Ok((trace, notes))
     }
 
+    /// What is possible, and mostly a sign of a file that was read in another sense.
+    fn note_oddities(&mut self, layers: &Layers) {
+        let (tokens, count) = (self.rows, layers.kept.len() as u64);
+        if tokens == 1 {
+            self.note("the trace has one token alone");
+        } else if count > tokens {
+            self.note(format!(
+                "more layers ({count}) than tokens ({tokens}): are the axes or columns of tokens \
+                 and layers as this format has them?"
+            ));
+        }
+        if let Some(lowest) = self.ids.lowest().filter(|&lowest| lowest > 0) {
+            self.note(format!(
+                "expert 0 is never used, the lowest id is {lowest}: do the ids count from 1?"
+            ));
+        }
+    }
+
     fn refuse_zeros(&self, path: &Path, layers: &Layers) -> Result<()> {
         if self.zeros_are_meant {
             return Ok(());
@@ -98,7 +117,8 @@ impl Collector<'_> {
         if numbers.len() == layers.kept.len() {
             let problem = format!(
                 "nothing but zeros in all {tokens} tokens: the engine captured no routes (vLLM on \
-                 a CPU needs --enforce-eager for it: docs/recording.md); --dense-layers none if \
+                 a CPU needs --enforce-eager for it: docs/recording.md); \
+                 `ImportOptions::dense_layers` none if \
                  expert 0 is meant"
             );
             return Err(Error::import(path, "ids", problem));
@@ -109,8 +129,9 @@ impl Collector<'_> {
             format!("{say} {list}"),
             format!(
                 "nothing but zeros in all {tokens} tokens (of {all} layers): engines write them \
-                 where a layer has no router. Give --dense-layers {list}, or --config with the \
-                 model's config.json; --dense-layers none if expert 0 is meant"
+                 where a layer has no router. Give `ImportOptions::dense_layers` {list}, or \
+                 `ImportOptions::config` with the \
+                 model's config.json; `ImportOptions::dense_layers` none if expert 0 is meant"
             ),
         ))
     }
@@ -120,17 +141,33 @@ impl Collector<'_> {
         let highest = u32::from(self.ids.highest());
         let configured = self.config.as_ref().and_then(|config| config.experts);
         let (experts, from, who) = match (self.options.experts, configured, self.stated_experts) {
-            (Some(experts), _, _) => (experts, "option", "--experts says"),
-            (None, Some(experts), _) => (experts, "config", "--config says"),
+            (Some(experts), _, _) => (experts, "option", "`ImportOptions::experts` says"),
+            (None, Some(experts), _) => (experts, "config", "`ImportOptions::config` says"),
             (None, None, Some(experts)) => (experts, "file", "the file says"),
             (None, None, None) => return Ok((highest + 1, "inferred: highest id + 1")),
         };
         if highest >= experts {
-            let needed = highest + 1;
-            let problem = format!(
-                "expert id {highest} is used, {who} {experts} experts: give --experts {needed} or \
-                 more"
-            );
+            let (needed, last) = (highest + 1, experts - 1);
+            let lowest = self.ids.lowest().unwrap_or(0);
+            let problem = if from == "option" {
+                format!(
+                    "expert id {highest} is used, {who} {experts} experts: give \
+                     `ImportOptions::experts` \
+                     {needed} or more"
+                )
+            } else if lowest > 0 && highest == experts {
+                format!(
+                    "expert ids {lowest} to {highest} are used, {who} {experts} experts, which \
+                     are 0 to {last}: these count from 1; write them one less"
+                )
+            } else {
+                format!(
+                    "expert ids up to {highest} are used, {who} {experts} experts, which are 0 \
+                     to {last}: these may be physical ids of a run with redundant experts, or a \
+                     shared expert may be among them; map them to the model's own. Where {needed} \
+                     experts is right, give `ImportOptions::experts` {needed}"
+                )
+            };
             return Err(Error::import(path, "ids", problem));
         }
         Ok((experts, from))

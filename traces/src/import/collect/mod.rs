@@ -237,7 +237,8 @@ impl<'a> Collector<'a> {
                         format!("token {row}, layer {number}"),
                         format!(
                             "routed to expert {id}, yet the layer is said to be dense: correct \
-                             --dense-layers or --config, or give --skip-layers {number}"
+                             `ImportOptions::dense_layers` or `ImportOptions::config`, or give \
+                             `ImportOptions::skip_layers` {number}"
                         ),
                     ));
                 }

@@ -5,32 +5,48 @@
 use std::collections::BTreeMap;
 
 use super::gguf::Gguf;
-use super::{Counts, HistogramFormat, HistogramInfo, experts_fit, whole};
+use super::info::{ExpertCounts, HistogramInfo, experts_fit, whole};
 use crate::error::Result;
+use crate::import::info::{Claim, FuzzTarget};
 use crate::import::input::Input;
+use crate::import::sniff::Sniff;
 
 pub(super) const INFO: HistogramInfo = HistogramInfo {
     name: "imatrix",
     description: "llama.cpp's importance matrix (GGUF): exact counts of each expert",
-    format: HistogramFormat::Imatrix,
+    recognise,
+    fuzz: FuzzTarget::Gguf,
     reader: read,
 };
 
 pub(super) const DAT: HistogramInfo = HistogramInfo {
     name: "imatrix-dat",
     description: "llama.cpp's old importance matrix: refused, it has no counts of single experts",
-    format: HistogramFormat::ImatrixDat,
+    recognise: is_dat,
+    fuzz: FuzzTarget::Binary,
     reader: refuse_dat,
 };
 
-fn refuse_dat(inputs: &[Input<'_>]) -> Result<Counts> {
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.start.starts_with(b"GGUF"))
+}
+
+fn is_dat(sniff: &Sniff<'_>) -> Result<Claim> {
+    // Entries, the length of the first name, the name.
+    Claim::Likely.when(match &sniff.start[..] {
+        [_, _, 0, 0, _, 0, 0, 0, name @ ..] => name.starts_with(b"blk") || name.starts_with(b"out"),
+        _ => false,
+    })
+}
+
+fn refuse_dat(inputs: &[Input<'_>]) -> Result<ExpertCounts> {
     let problem = "an importance matrix in the old format has sums over all experts of a layer, \
                    not each expert's uses: write it as GGUF (llama-imatrix --output-format gguf)";
     inputs.iter().try_for_each(|input| Err(input.error("counts", problem)))?;
-    Ok(Counts::default())
+    Ok(ExpertCounts::default())
 }
 
-fn read(inputs: &[Input<'_>]) -> Result<Counts> {
+fn read(inputs: &[Input<'_>]) -> Result<ExpertCounts> {
     let mut all: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     let mut tokens = Some(0u64);
     let mut notes = Vec::new();
@@ -77,7 +93,7 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
         }
     }
     notes.dedup();
-    Ok(Counts { layers: all.into_iter().collect(), tokens: tokens.filter(|&n| n > 0), notes })
+    Ok(ExpertCounts { layers: all.into_iter().collect(), tokens: tokens.filter(|&n| n > 0), notes })
 }
 
 /// `blk.3.ffn_up_exps.weight.counts`

@@ -3,21 +3,31 @@
 //! Several tools write only that. It is enough to place experts by popularity and to plan memory,
 //! not to replay: a cache's hits depend on the order, so a histogram is never made into a trace.
 
+mod columns;
 mod gguf;
 mod imatrix;
+mod info;
+mod json;
 mod moe_infinity;
+mod registry;
 mod sglang;
 mod tensorrt_llm;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use self::info::{ExpertCounts, MOST};
 use super::input::Input;
 use crate::error::{Error, Result};
-use crate::shape::{MAX_EXPERTS, Shape};
+use crate::shape::Shape;
+
+pub use self::info::HistogramInfo;
+pub(crate) use self::registry::all;
+pub use self::registry::{HistogramFormat, histogram_formats};
 
 /// Uses of one layer's experts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,92 +51,6 @@ pub struct Histogram {
     pub tokens: Option<u64>,
     /// What was left out or assumed, in words.
     pub notes: Vec<String>,
-}
-
-/// A format of histograms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum HistogramFormat {
-    /// llama.cpp's importance matrix as GGUF.
-    Imatrix,
-    /// llama.cpp's old importance matrix, which has no counts.
-    ImatrixDat,
-    /// SGLang's recorder, modes `stat` and `stat_approx`.
-    SglangStat,
-    /// SGLang's recorder, mode `per_pass`.
-    SglangPerPass,
-    /// TensorRT-LLM's expert statistics.
-    TensorrtLlm,
-    /// MoE-Infinity's activation matrices.
-    MoeInfinity,
-}
-
-/// What the registry knows of a format.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct HistogramInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in one line.
-    pub description: &'static str,
-    #[serde(skip)]
-    format: HistogramFormat,
-    #[serde(skip)]
-    reader: Reader,
-}
-
-type Reader = fn(&[Input<'_>]) -> Result<Counts>;
-
-const REGISTRY: &[HistogramInfo] = &[
-    imatrix::INFO,
-    imatrix::DAT,
-    sglang::STAT,
-    sglang::PER_PASS,
-    tensorrt_llm::INFO,
-    moe_infinity::INFO,
-];
-
-/// All formats of histograms.
-pub fn histogram_formats() -> &'static [HistogramInfo] {
-    REGISTRY
-}
-
-impl HistogramFormat {
-    /// The format of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        REGISTRY.iter().find(|info| info.name == name).map(|info| info.format)
-    }
-
-    /// What the registry knows of it.
-    pub fn info(self) -> &'static HistogramInfo {
-        // A test walks all formats.
-        REGISTRY.iter().find(|info| info.format == self).unwrap_or(&REGISTRY[0])
-    }
-}
-
-/// What a reader gives: counts by layer number, tokens, notes.
-#[derive(Debug, Default)]
-struct Counts {
-    layers: Vec<(u32, Vec<u64>)>,
-    tokens: Option<u64>,
-    notes: Vec<String>,
-}
-
-impl Counts {
-    /// Counts of all hidden layers; those without any are taken as dense.
-    fn of_hidden(layers: Vec<Vec<u64>>) -> Self {
-        let empty = |counts: &Vec<u64>| counts.iter().all(|&count| count == 0);
-        let dense: Vec<String> = (0..layers.len())
-            .filter(|&layer| empty(&layers[layer]))
-            .map(|layer| layer.to_string())
-            .collect();
-        let mut notes = Vec::new();
-        if !dense.is_empty() && dense.len() < layers.len() {
-            let list = dense.join(",");
-            notes.push(format!("layers {list} have no counts: they are taken as dense"));
-        }
-        let layers = (0..).zip(layers).filter(|(_, counts)| !empty(counts)).collect();
-        Self { layers, tokens: None, notes }
-    }
 }
 
 impl Histogram {
@@ -157,7 +81,7 @@ impl Histogram {
         let Some(first) = inputs.first() else {
             return Err(Error::import(Path::new(info.name), "inputs", "none was named"));
         };
-        let Counts { layers, tokens, notes } = (info.reader)(inputs)?;
+        let ExpertCounts { layers, tokens, notes } = (info.reader)(inputs)?;
         if layers.is_empty() {
             return Err(first.error("counts", "no expert was counted"));
         }
@@ -224,18 +148,4 @@ pub fn refusal(name: &str, format: &str) -> String {
         "{name} is a histogram ({format}): it says how often each expert was used, not in which \
          order, and a cache's hits depend on the order. 'hotset trace info' shows it"
     )
-}
-
-/// Experts over all layers: ten times the largest model's.
-const MOST: usize = 1 << 20;
-
-/// A count of a floating-point file: whole, and not more than such a number can tell apart.
-fn whole(count: f64) -> Option<u64> {
-    let sane = count.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&count);
-    sane.then_some(count as u64)
-}
-
-/// Whether a layer may have so many experts.
-fn experts_fit(experts: usize) -> bool {
-    (1..=MAX_EXPERTS as usize).contains(&experts)
 }

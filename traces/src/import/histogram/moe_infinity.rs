@@ -1,24 +1,31 @@
 //! MoE-Infinity's activation matrices: one `.npy` of counts `[sequence, layer, expert]`,
 //! f64 or f32.
 
-use super::{Counts, HistogramFormat, HistogramInfo, experts_fit, whole};
+use super::info::{ExpertCounts, HistogramInfo, experts_fit, whole};
 use crate::error::Result;
 use crate::import::array::{Array, Dtype, Place};
+use crate::import::info::{Claim, FuzzTarget};
 use crate::import::input::Input;
+use crate::import::sniff::{Contents, Sniff};
 
 pub(super) const INFO: HistogramInfo = HistogramInfo {
     name: "moe-infinity",
     description: "MoE-Infinity's activation matrices: f64 or f32 counts [sequence, layer, expert]",
-    format: HistogramFormat::MoeInfinity,
+    recognise,
+    fuzz: FuzzTarget::Npy,
     reader: read,
 };
 
-fn read(inputs: &[Input<'_>]) -> Result<Counts> {
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let Contents::Npy { dtype, shape } = &sniff.contents else { return Ok(Claim::No) };
+    Claim::Likely.when(shape.len() == 3 && *dtype == Dtype::F64)
+}
+
+fn read(inputs: &[Input<'_>]) -> Result<ExpertCounts> {
     let mut sums: Vec<Vec<u64>> = Vec::new();
     for input in inputs {
         let place = Place { path: input.path(), name: "counts" };
-        let stream = input.stream()?;
-        let length = stream.len();
+        let (stream, length) = input.sized()?;
         let mut array = Array::open(stream, length, place)?;
         let extent = match (&array.shape[..], array.dtype) {
             // Without a sequence there would be sums as large as the header pleases.
@@ -32,7 +39,7 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
             }
         };
         let (layers, experts) = extent;
-        let row = layers.checked_mul(experts).filter(|&row| row <= super::MOST);
+        let row = layers.checked_mul(experts).filter(|&row| row <= super::info::MOST);
         let Some(row) = row.filter(|&row| row > 0 && experts_fit(experts)) else {
             return Err(place.error(format!("{layers} layers of {experts} experts")));
         };
@@ -60,5 +67,5 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
             array.blocks::<f32>(place, 1, &mut each)?;
         }
     }
-    Ok(Counts::of_hidden(sums))
+    Ok(ExpertCounts::of_hidden(sums))
 }

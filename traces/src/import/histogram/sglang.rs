@@ -3,24 +3,44 @@
 
 use std::collections::BTreeMap;
 
-use super::{Counts, HistogramFormat, HistogramInfo, experts_fit};
+use super::info::{ExpertCounts, HistogramInfo, experts_fit};
 use crate::error::Result;
+use crate::import::info::{Claim, FuzzTarget};
 use crate::import::input::Input;
+use crate::import::sniff::Sniff;
 use crate::import::torch::{Ints, Torch};
 
 pub(super) const STAT: HistogramInfo = HistogramInfo {
     name: "sglang-stat",
     description: "SGLang's recorder, modes stat and stat_approx (.pt): counts over all passes",
-    format: HistogramFormat::SglangStat,
+    recognise: is_stat,
+    fuzz: FuzzTarget::Unpickler,
     reader: stat,
 };
 
 pub(super) const PER_PASS: HistogramInfo = HistogramInfo {
     name: "sglang-per-pass",
     description: "SGLang's recorder, mode per_pass (.pt): counts of each pass",
-    format: HistogramFormat::SglangPerPass,
+    recognise: is_per_pass,
+    fuzz: FuzzTarget::Unpickler,
     reader: per_pass,
 };
+
+fn is_stat(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(
+        sniff
+            .torch()
+            .is_some_and(|torch| torch.pickle.get(torch.pickle.root(), "logical_count").is_some()),
+    )
+}
+
+fn is_per_pass(sniff: &Sniff<'_>) -> Result<Claim> {
+    let Some(torch) = sniff.torch() else { return Ok(Claim::No) };
+    let records = torch.list_of("records").unwrap_or_default();
+    let record = records.first().copied();
+    Claim::Sure
+        .when(record.is_some_and(|record| torch.pickle.get(record, "topk_ids_of_layer").is_none()))
+}
 
 /// Adds counts of a pass, `[layer][expert]`, each at its logical expert.
 fn add(
@@ -59,7 +79,7 @@ fn add(
 const TIMES_RANKS: &str = "a server with plain tensor parallelism counts each token once a rank: \
                            shares are right, totals may be a multiple";
 
-fn stat(inputs: &[Input<'_>]) -> Result<Counts> {
+fn stat(inputs: &[Input<'_>]) -> Result<ExpertCounts> {
     let mut sums = Vec::new();
     for input in inputs {
         let mut torch = Torch::open(input)?;
@@ -79,12 +99,12 @@ fn stat(inputs: &[Input<'_>]) -> Result<Counts> {
             add(input, &mut sums, counts, layers, |_, expert| Some(expert), experts)?;
         }
     }
-    let mut counts = Counts::of_hidden(sums);
+    let mut counts = ExpertCounts::of_hidden(sums);
     counts.notes.push(TIMES_RANKS.to_owned());
     Ok(counts)
 }
 
-fn per_pass(inputs: &[Input<'_>]) -> Result<Counts> {
+fn per_pass(inputs: &[Input<'_>]) -> Result<ExpertCounts> {
     let mut sums = Vec::new();
     // Every rank has the counts of all: of each pass one record is taken, the lowest rank's.
     let mut passes: BTreeMap<i64, (i64, usize)> = BTreeMap::new();
@@ -130,5 +150,5 @@ fn per_pass(inputs: &[Input<'_>]) -> Result<Counts> {
             add(input, &mut sums, &counts.values, layers, logical, experts)?;
         }
     }
-    Ok(Counts::of_hidden(sums))
+    Ok(ExpertCounts::of_hidden(sums))
 }

@@ -9,20 +9,28 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Counts, HistogramFormat, HistogramInfo, experts_fit};
+use super::info::{ExpertCounts, HistogramInfo, experts_fit};
 use crate::error::{Error, Result};
 use crate::import::array::{Dtype, Place};
 use crate::import::arrays::Arrays;
+use crate::import::info::{Claim, FuzzTarget};
 use crate::import::input::Input;
 use crate::import::safetensors::SafeTensors;
+use crate::import::sniff::{Contents, Sniff};
 
 pub(super) const INFO: HistogramInfo = HistogramInfo {
     name: "trtllm",
     description: "TensorRT-LLM's expert statistics: a folder of meta_info.json and \
                   rank<r>.safetensors",
-    format: HistogramFormat::TensorrtLlm,
+    recognise,
+    fuzz: FuzzTarget::Safetensors,
     reader: read,
 };
+
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    let folder = matches!(sniff.contents, Contents::Folder(_));
+    Claim::Sure.when(folder && sniff.path().join("meta_info.json").is_file())
+}
 
 #[derive(Deserialize)]
 struct Meta {
@@ -30,10 +38,10 @@ struct Meta {
     num_experts_per_token: Option<u32>,
 }
 
-/// Counts by layer.
+/// ExpertCounts by layer.
 type Layers = BTreeMap<u32, Vec<u64>>;
 
-fn read(inputs: &[Input<'_>]) -> Result<Counts> {
+fn read(inputs: &[Input<'_>]) -> Result<ExpertCounts> {
     let mut files: Vec<PathBuf> = Vec::new();
     let mut all: Vec<Layers> = Vec::new();
     let mut meta: Option<Meta> = None;
@@ -94,7 +102,7 @@ fn read(inputs: &[Input<'_>]) -> Result<Counts> {
     let add = |sum: u64, &count: &u64| sum.saturating_add(count);
     let selected = sums.values().next().map(|counts| counts.iter().fold(0, add));
     let tokens = selected.zip(top_k.filter(|&k| k > 0)).map(|(all, top_k)| all / top_k);
-    Ok(Counts { layers: sums.into_iter().collect(), tokens, notes })
+    Ok(ExpertCounts { layers: sums.into_iter().collect(), tokens, notes })
 }
 
 /// The counts of one file, over all iterations.

@@ -12,8 +12,9 @@ pub(super) mod table;
 mod thrift;
 
 use super::collect::Collector;
+use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
-use super::{Format, FormatInfo, Importer};
+use super::sniff::Sniff;
 use crate::error::Result;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -22,13 +23,19 @@ pub(super) const INFO: FormatInfo = FormatInfo {
                   layer, experts, weights (builds with the feature parquet)",
     columns: &["ids", "positions", "phases", "steps", "token_ids", "weights"],
     extensions: &["parquet"],
-    format: Format::Parquet,
+    takes_prompt_tokens: false,
+    recognise,
+    fuzz: FuzzTarget::Binary,
     importer: Importer::Each(import),
 };
 
+fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
+    Claim::Sure.when(sniff.start.starts_with(b"PAR1"))
+}
+
 #[cfg(not(feature = "parquet"))]
 fn import(input: &Input<'_>, _: &mut Collector<'_>) -> Result<()> {
-    Err(input.error("file", super::NO_PARQUET))
+    Err(input.error("file", super::info::NO_PARQUET))
 }
 
 #[cfg(feature = "parquet")]

@@ -9,6 +9,7 @@ mod text;
 mod torch;
 
 use std::io::{Cursor, Write};
+use std::sync::OnceLock;
 
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -16,6 +17,8 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::{
     Error, Format, Histogram, HistogramFormat, ImportOptions, Result, Trace, import, import_bytes,
 };
+
+pub use crate::import::FuzzTarget;
 
 /// Ids of the tokens: `[token][layer][rank]`.
 pub const IDS: [[[u8; 2]; 2]; 5] =
@@ -105,6 +108,14 @@ impl Sample {
         import(format, folder.path(), &self.options)
     }
 
+    /// The fuzzing target that mutates it.
+    pub fn target(&self) -> FuzzTarget {
+        match self.reader {
+            Reader::Trace(format) => format.info().fuzz,
+            Reader::Histogram(format) => format.info().fuzz,
+        }
+    }
+
     /// The name of the format.
     pub fn name(&self) -> &'static str {
         match self.reader {
@@ -152,6 +163,39 @@ fn wide<T, const N: usize>(ids: &[u8], bytes: impl Fn(u8) -> [T; N]) -> Vec<T> {
     ids.iter().flat_map(|&id| bytes(id)).collect()
 }
 
+/// The samples that a fuzzing target mutates. The first byte of its inputs says whose reader gets
+/// the rest.
+pub fn fuzzed(target: FuzzTarget) -> Vec<Sample> {
+    samples().into_iter().filter(|sample| sample.target() == target).collect()
+}
+
+/// One input of a fuzzing target.
+pub fn fuzz(target: FuzzTarget, input: &[u8]) {
+    static SAMPLES: OnceLock<Vec<Sample>> = OnceLock::new();
+    let samples = SAMPLES.get_or_init(|| fuzzed(target));
+    let Some((&first, file)) = input.split_first() else { return };
+    let Some(sample) = samples.get(usize::from(first) % samples.len().max(1)) else { return };
+    let contents = if target == FuzzTarget::Unpickler {
+        // With a few storages for its tensors.
+        torch_file(file.to_vec(), (0..4u8).map(|n| [n, 0, 0, 0].repeat(64)).collect())
+    } else {
+        Contents::Plain(file.to_vec())
+    };
+    sample.read(&contents).ok();
+}
+
+/// The inputs with which a fuzzing target begins: its samples, each behind its number.
+pub fn corpus(target: FuzzTarget) -> Vec<Vec<u8>> {
+    let behind = |(number, sample): (usize, Sample)| {
+        let bytes = match &sample.contents {
+            Contents::Zip(entries) if target == FuzzTarget::Unpickler => entries[0].1.clone(),
+            contents => contents.bytes(),
+        };
+        [&[number as u8][..], &bytes].concat()
+    };
+    fuzzed(target).into_iter().enumerate().map(behind).collect()
+}
+
 /// A sample of every format.
 pub fn samples() -> Vec<Sample> {
     let trace = |format, contents| Sample {
@@ -196,11 +240,17 @@ pub fn samples() -> Vec<Sample> {
         plain(Format::Bigmoe, text::bigmoe()),
         plain(Format::Policylang, text::policylang()),
         plain(Format::Lattice, text::lattice()),
+        plain(Format::Columns, text::columns_jsonl()),
+        plain(Format::Columns, text::columns_csv()),
         count(HistogramFormat::Imatrix, Contents::Plain(arrays::imatrix())),
         count(HistogramFormat::SglangStat, torch::sglang_stat()),
         count(HistogramFormat::SglangPerPass, torch::sglang(false)),
         count(HistogramFormat::TensorrtLlm, Contents::Plain(arrays::tensorrt_llm())),
         count(HistogramFormat::MoeInfinity, Contents::Plain(arrays::moe_infinity())),
+        count(HistogramFormat::Columns, Contents::Plain(text::counts_csv().into_bytes())),
+        count(HistogramFormat::Json, Contents::Plain(text::counts_json().into_bytes())),
+        count(HistogramFormat::ColiUsage, Contents::Plain(text::coli_usage().into_bytes())),
+        count(HistogramFormat::Moeprof, Contents::Plain(text::moeprof().into_bytes())),
     ];
     #[cfg(feature = "parquet")]
     let all = [all, parquet::samples()].concat();

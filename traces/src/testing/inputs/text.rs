@@ -177,3 +177,81 @@ pub(super) fn lattice() -> String {
     }
     text
 }
+
+/// One token and layer a line, as keys of JSON.
+pub(super) fn columns_jsonl() -> String {
+    let mut text = "{\"type\":\"meta\",\"model_id\":\"m\",\"num_experts\":8}\n".to_owned();
+    for (row, request, place, prompt) in super::tokens() {
+        let phase = if prompt { "prefill" } else { "decode" };
+        for layer in 0..2 {
+            let [a, b] = cell(row, layer);
+            text.push_str(&format!(
+                "{{\"req\":\"r{request}\",\"pos\":{place},\"layer\":{layer},\"phase\":\"{phase}\",\
+                 \"topk_ids\":[{a}, {b}],\"topk_weights\":[0.75,0.25]}}\n"
+            ));
+        }
+    }
+    text
+}
+
+/// One selection a line, as a spreadsheet writes it.
+pub(super) fn columns_csv() -> String {
+    let mut text = "# a run\nrequest;token;layer;rank;expert;phase\n".to_owned();
+    for (row, request, place, prompt) in super::tokens() {
+        for layer in 0..2 {
+            for (rank, expert) in cell(row, layer).into_iter().enumerate() {
+                let phase = u8::from(!prompt);
+                text.push_str(&format!("{request};{place};{layer};{rank};{expert};{phase}\n"));
+            }
+        }
+    }
+    text
+}
+
+/// Counts of the routing: layer, expert, how often.
+pub(super) fn counts() -> Vec<[usize; 3]> {
+    let mut counts = Vec::new();
+    for layer in 0..2 {
+        for expert in 0..8 {
+            let uses = (0..super::IDS.len())
+                .filter(|&row| cell(row, layer).contains(&(expert as u8)))
+                .count();
+            counts.push([layer, expert, uses]);
+        }
+    }
+    counts
+}
+
+/// Counts under names, with nothing around the separators.
+pub(super) fn counts_csv() -> String {
+    let lines = counts().into_iter().map(|[layer, expert, n]| format!("{layer},{expert},{n}\n"));
+    "layer,expert,count\n".to_owned() + &lines.collect::<String>()
+}
+
+/// A matrix of counts.
+pub(super) fn counts_json() -> String {
+    let counts = counts();
+    let row = |layer: usize| {
+        let row: Vec<String> =
+            counts[8 * layer..8 * layer + 8].iter().map(|c| c[2].to_string()).collect();
+        format!("[{}]", row.join(","))
+    };
+    format!("{{\"total_input_tokens\":5,\"expert_popularity\":[{},{}]}}", row(0), row(1))
+}
+
+/// colibri's counts.
+pub(super) fn coli_usage() -> String {
+    let lines = counts().into_iter().map(|[layer, expert, n]| format!("{layer} {expert} {n}\n"));
+    "-1 2 8\n-2 1 3815245270\n".to_owned() + &lines.collect::<String>()
+}
+
+/// moeprof's counts.
+pub(super) fn moeprof() -> String {
+    let counts = counts();
+    let row = |layer: usize| {
+        let row: Vec<String> =
+            counts[8 * layer..8 * layer + 8].iter().map(|c| c[2].to_string()).collect();
+        format!("decode_tokens {layer} {}\n", row.join(" "))
+    };
+    format!("moeprof v1 n_layer=2 n_expert=8 tokens=5\n{}{}", row(0), row(1))
+}

@@ -90,26 +90,6 @@ impl Machine {
             op::EMPTY_LIST => self.make(Object::List(Vec::new()), 0)?,
             op::EMPTY_DICT => self.make(Object::Dict(Vec::new()), 0)?,
             op::EMPTY_TUPLE => self.make(Object::Tuple(Box::new([])), 0)?,
-            op::TUPLE => {
-                let values = self.since_mark()?;
-                self.make_tuple(values)?;
-            }
-            op::TUPLE1 | op::TUPLE2 | op::TUPLE3 => {
-                let count = usize::from(code - op::TUPLE1) + 1;
-                let from = self.stack.len().checked_sub(count).ok_or("the stack is empty")?;
-                let values = self.stack.split_off(from);
-                self.make_tuple(values)?;
-            }
-            op::LIST => {
-                let values = self.since_mark()?;
-                self.make(Object::List(Vec::new()), 0)?;
-                self.append(&values)?;
-            }
-            op::DICT => {
-                let values = self.since_mark()?;
-                self.make(Object::Dict(Vec::new()), 0)?;
-                self.set(&values)?;
-            }
             op::APPEND => {
                 let value = self.pop()?;
                 self.append(&[value])?;
@@ -154,6 +134,34 @@ impl Machine {
             op::REDUCE => self.reduce()?,
             op::BUILD => self.build()?,
             op::BINPERSID => self.persistent()?,
+            _ => return self.collect(code),
+        }
+        Ok(())
+    }
+
+    /// Opcodes that make a container of what lies on the stack.
+    fn collect(&mut self, code: u8) -> Step<()> {
+        match code {
+            op::TUPLE => {
+                let values = self.since_mark()?;
+                self.make_tuple(values)?;
+            }
+            op::TUPLE1 | op::TUPLE2 | op::TUPLE3 => {
+                let count = usize::from(code - op::TUPLE1) + 1;
+                let from = self.stack.len().checked_sub(count).ok_or("the stack is empty")?;
+                let values = self.stack.split_off(from);
+                self.make_tuple(values)?;
+            }
+            op::LIST => {
+                let values = self.since_mark()?;
+                self.make(Object::List(Vec::new()), 0)?;
+                self.append(&values)?;
+            }
+            op::DICT => {
+                let values = self.since_mark()?;
+                self.make(Object::Dict(Vec::new()), 0)?;
+                self.set(&values)?;
+            }
             other => return Err(format!("opcode {other:#04x}, which data never needs")),
         }
         Ok(())
