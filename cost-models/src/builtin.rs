@@ -66,15 +66,9 @@ pub fn find_machine(name: &str) -> Result<MachineProfile, UnknownMachine> {
     Err(UnknownMachine { name: name.into(), nearest: nearest(name, &known), known })
 }
 
-/// The name that looks most like the one asked for, if any looks like it at all.
+/// The known name that a mistyped one may have meant.
 pub(crate) fn nearest(name: &str, known: &[String]) -> Option<String> {
-    let name = name.to_lowercase();
-    known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(&name, &known.to_lowercase()), known))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known)| known.clone())
+    hotset_names::nearest(name, known.iter().map(String::as_str)).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::registry::{Info, NoNeeds};
 use crate::{Parameter, parse_parameters};
 
 /// What becomes of misses. Those that the host serves are not shown to the cache: they take no
@@ -26,20 +27,8 @@ pub enum MissHandler {
     },
 }
 
-/// What people are told of a miss handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MissHandlerInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// What it does, in a few words.
-    pub summary: &'static str,
-    /// Its rule, exactly.
-    pub definition: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// Its parameters.
-    pub parameters: &'static [Parameter],
-}
+/// The description of a miss handler.
+pub type MissHandlerInfo = Info<NoNeeds>;
 
 /// All miss handlers, in the order in which they are listed.
 pub static MISS_HANDLERS: &[&MissHandlerInfo] = &[&FETCH, &HOST, &BALANCED];
@@ -49,6 +38,7 @@ static FETCH: MissHandlerInfo = MissHandlerInfo {
     summary: "every miss is copied into the cache",
     definition: "Every expert of an event that is not resident is demanded of the cache.",
     source: "every engine that offloads experts",
+    needs: NoNeeds,
     parameters: &[],
 };
 
@@ -57,6 +47,7 @@ static HOST: MissHandlerInfo = MissHandlerInfo {
     summary: "the host's cores serve every miss",
     definition: "Only an event's residents are demanded of the cache; the host computes the others where they lie, so that the cache keeps what it has.",
     source: "llama.cpp, KTransformers: experts on the CPU",
+    needs: NoNeeds,
     parameters: &[],
 };
 
@@ -65,6 +56,7 @@ static BALANCED: MissHandlerInfo = MissHandlerInfo {
     summary: "misses are shared between link and host so that both finish together",
     definition: "Of an event's m misses, low = floor(share m) are copied, or one more where the longer of link and host, each in units of the other's rate, is then shorter; those used most recently are copied, ties going to the lower id, and the host computes the rest.",
     source: "FreeToken",
+    needs: NoNeeds,
     parameters: &[Parameter {
         name: "fetch_permille",
         default: "500",

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::names::suggestion;
+use super::suggestion;
 
 /// Why a policy's name and parameters could not be read, or the policy not be built.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -7,7 +7,6 @@ mod error;
 mod info;
 mod list;
 mod listed;
-mod names;
 mod params;
 mod spec;
 
@@ -15,8 +14,8 @@ pub use any_policy::AnyPolicy;
 pub use config::{Config, NoConfig, read_config};
 pub(crate) use config::{check_discount, share};
 pub use error::PolicyError;
+pub use hotset_names::{nearest, suggestion};
 pub use info::{Info, Need, Needs, NoNeeds, Parameter, PolicyInfo};
 pub(crate) use list::policies;
 pub use listed::{Bound, Listed, Trained, Visitor};
-pub use names::{nearest, suggestion};
 pub use params::parse as parse_parameters;
