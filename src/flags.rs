@@ -5,7 +5,8 @@
 //! person types, so that no message is written twice.
 
 /// Each field that a library's message names, and its flag.
-const FLAGS: &[(&str, &str)] = &[];
+const FLAGS: &[(&str, &str)] =
+    &[("ImportOptions::layers", "--layers"), ("ImportOptions::top_k", "--top-k")];
 
 /// A library's text with flags where it names fields.
 pub fn with_flags(text: &str) -> String {

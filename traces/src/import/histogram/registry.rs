@@ -1,7 +1,7 @@
 //! The one list of readers of counts: a line each.
 
 use super::info::HistogramInfo;
-use super::{imatrix, moe_infinity, sglang, tensorrt_llm};
+use super::{arrays, imatrix, moe_infinity, sglang, tensorrt_llm};
 
 /// Makes [`HistogramFormat`] and the registry from the lines below.
 macro_rules! readers {
@@ -31,6 +31,8 @@ readers! {
     TensorrtLlm => tensorrt_llm::INFO,
     /// MoE-Infinity's activation matrices.
     MoeInfinity => moe_infinity::INFO,
+    /// Counts as an array.
+    ArrayCounts => arrays::INFO,
 }
 
 /// All formats of histograms.
