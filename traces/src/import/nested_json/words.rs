@@ -53,8 +53,8 @@ pub(super) fn of(name: &str, outer: Word) -> Word {
         return Word::Token(token);
     }
     if let Some(rank) = TOKENS.iter().position(|word| *word == plain) {
-        // "tokens" is a list of them, "token" the number of one: the value tells.
-        return if name.ends_with('s') && plain == "token" {
+        // "rows" and "tokens" are lists of them, "row" is the number of one.
+        return if name.ends_with('s') && matches!(plain.as_str(), "token" | "row" | "position") {
             Word::Tokens
         } else {
             Word::TokenNumber(rank as u8)
@@ -63,7 +63,7 @@ pub(super) fn of(name: &str, outer: Word) -> Word {
     match plain.as_str() {
         "layer" if name.ends_with('s') => Word::Layers,
         "layer" | "layeridx" | "layerid" | "layerindex" | "il" | "moelayer" => Word::LayerNumber,
-        "row" | "routerdata" | "generatedtoken" | "prompttoken" => Word::Tokens,
+        "routerdata" | "generatedtoken" | "prompttoken" => Word::Tokens,
         "forward" | "step" | "forwardpass" | "forwardpasse" | "passe" | "iteration" | "stepidx" => {
             if name.ends_with('s') {
                 Word::Steps

@@ -53,7 +53,8 @@ impl Choice {
             match self.kind {
                 Kind::Ids => {
                     let there = |value: &&f64| **value >= 0.0;
-                    ids.extend(values.iter().take_while(there).map(|&value| value as u16));
+                    let there = values.iter().take(self.k).take_while(there);
+                    ids.extend(there.map(|&value| value as u16));
                 }
                 Kind::Map => {
                     let ones = values.iter().enumerate().filter(|(_, value)| **value == 1.0);
@@ -76,6 +77,14 @@ impl Choice {
         }
         ids.truncate(start);
         if some { Fate::Short } else { Fate::Padding }
+    }
+
+    /// Appends the weights of a token's experts.
+    fn weights(&self, row: &[f64], weights: &mut Vec<f32>) {
+        let layers = row.chunks_exact(self.width).zip(&self.used).filter(|(_, used)| **used);
+        for (values, _) in layers {
+            weights.extend(values[..self.k].iter().map(|&weight| weight as f32));
+        }
     }
 
     /// The experts with the highest scores, best first; of equals the lower id.
@@ -104,7 +113,7 @@ fn top_k(
     into: &Collector<'_>,
 ) -> Result<usize> {
     match kind {
-        Kind::Ids => return Ok(seen.width),
+        Kind::Ids => return Ok(if seen.width == 0 { width } else { seen.width }),
         Kind::Map => return Ok(seen.ones),
         Kind::Scores => {}
     }
@@ -164,7 +173,7 @@ pub(super) fn emit(
     if kind != Kind::Ids {
         into.stated_experts = into.stated_experts.max(u32::try_from(width).ok());
     }
-    let weighted = kind == Kind::Ids && k == width && all_there;
+    let weighted = kind == Kind::Ids;
     let mut writer = Writer {
         choice: Choice { kind, k, layers, width, used, best: Vec::new() },
         out: LeftOut::default(),
@@ -208,9 +217,8 @@ impl Writer {
             let limit = pass.tokens.min(left);
             left -= limit;
             out.unfilled += (pass.tokens - limit) as u64;
-            let (mut ids, mut kept, mut places) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut ids, mut dropped, mut places) = (Vec::new(), Vec::new(), Vec::new());
             let (mut steps, mut at) = (Vec::new(), 0usize);
-            let mut left_out = false;
             each_block(store, pass, false, extent, limit, |rows| {
                 (ids.clear(), places.clear(), steps.clear());
                 for values in rows.chunks_exact(row) {
@@ -222,8 +230,7 @@ impl Writer {
                         Fate::NotNumbers => out.not_numbers += 1,
                     }
                     if fate != Fate::Kept {
-                        left_out = true;
-                        kept.push(at);
+                        dropped.push(at);
                     }
                     position += 1;
                     at += 1;
@@ -235,11 +242,17 @@ impl Writer {
                 into.ids(input, &ids)?;
                 into.places(&places, &vec![Phase::Decode as u8; places.len()])
             })?;
-            let weights = *weighted && pass.weights.len() == pass.views.len() && !left_out;
-            if weights {
+            if *weighted && pass.weights.len() == pass.views.len() {
+                let (mut at, mut dropped) = (0, dropped.into_iter().peekable());
                 each_block(store, pass, true, extent, limit, |rows| {
-                    let narrow: Vec<f32> = rows.iter().map(|&weight| weight as f32).collect();
-                    into.weights(Precision::F32, &narrow)
+                    let mut kept = Vec::with_capacity(rows.len());
+                    for values in rows.chunks_exact(row) {
+                        if dropped.next_if_eq(&at).is_none() {
+                            choice.weights(values, &mut kept);
+                        }
+                        at += 1;
+                    }
+                    into.weights(Precision::F32, &kept)
                 })?;
             }
             *step = step.saturating_add(1);

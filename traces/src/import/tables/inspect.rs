@@ -175,7 +175,10 @@ impl Seen {
                 self.gap.get_or_insert((self.tokens, layer));
             }
         }
-        self.width = self.width.max(filled);
+        // A slot of zeros is a dense layer or a row that was never filled.
+        if !zero || values.len() == 1 {
+            self.width = self.width.max(filled);
+        }
         self.ones = self.ones.max(ones);
         self.used[layer] |= filled > 0;
         self.shares &= zero || (sum - 1.0).abs() < 0.02;

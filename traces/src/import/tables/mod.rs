@@ -13,6 +13,8 @@ mod names;
 mod open;
 mod plan;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 
