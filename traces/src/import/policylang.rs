@@ -31,7 +31,9 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     let cell = sniff.has_keys(&["l", "t", "e", "p"]);
-    Claim::Sure.when(cell || sniff.has_keys(&["model_name", "num_layers"]))
+    // A header has no list of objects in it.
+    let header = sniff.has_keys(&["model_name", "num_layers"]);
+    Claim::Sure.when(cell || (header && !sniff.first_line().contains("[{")))
 }
 
 #[derive(Deserialize)]

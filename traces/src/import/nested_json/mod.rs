@@ -6,6 +6,8 @@
 //! is the tokens: without a name or a number of layers they are refused.
 
 mod rows;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod words;
 
@@ -33,6 +35,11 @@ pub(super) const INFO: FormatInfo = FormatInfo {
     importer: Importer::Each(import),
 };
 
+/// Why lists of experts without tokens are no routing.
+const NO_TOKENS: &str = "one list of experts for each layer, and no tokens: a ranking, pins or a \
+                         placement say which experts, not when they were chosen nor how often \
+                         (no counts)";
+
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     let text = sniff.text();
     if !text.trim_start().starts_with(['{', '[']) {
@@ -41,9 +48,21 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     let mut walk = Walk::default();
     let mut document = serde_json::Deserializer::from_str(text);
     // The text is cut where the file is long: what was found until then tells.
-    let _ = Any { walk: &mut walk, key: Word::Other }.deserialize(&mut document);
+    let whole = Any { walk: &mut walk, key: Word::Other }.deserialize(&mut document).is_ok();
+    if whole && document.end().is_ok() && rows::no_tokens(&walk.cells) {
+        return Err(sniff.input.error("document", NO_TOKENS));
+    }
+    let has = |key: &str| text.contains(key);
+    if walk.cells.is_empty() && (has("\"device_expert\"") || has("\"physical_to_logical_map\"")) {
+        return Err(sniff.input.error(
+            "document",
+            "a placement: it maps the experts of each layer to devices, and says nothing of tokens",
+        ));
+    }
     let cells = walk.nested && walk.cells.iter().any(|cell| cell.ids.1 > 0);
-    let lists = walk.by_layer >= 2 || (text.trim_start().starts_with('[') && walk.bare >= 3);
+    let lists = walk.by_layer >= 2
+        || walk.named >= 3
+        || (text.trim_start().starts_with('[') && walk.bare >= 3);
     Claim::Possible.when(cells || lists)
 }
 

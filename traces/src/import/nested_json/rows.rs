@@ -20,6 +20,7 @@ pub(super) struct Cells<'a, 'b, 'c> {
     held: Walk,
     copies: u64,
     step: u32,
+    documents: u64,
     any: bool,
 }
 
@@ -32,6 +33,7 @@ impl<'a, 'b, 'c> Cells<'a, 'b, 'c> {
             held: Walk::default(),
             copies: 0,
             step: 0,
+            documents: 0,
             any: false,
         }
     }
@@ -42,8 +44,10 @@ impl<'a, 'b, 'c> Cells<'a, 'b, 'c> {
         into.stated_experts = into.stated_experts.max(walk.experts);
         into.stated_name = into.stated_name.take().or_else(|| walk.model.clone());
         let Some(first) = walk.cells.first() else { return Ok(()) };
+        self.documents += 1;
         let token = first.token;
-        let several = walk.cells.iter().any(|cell| cell.token != token) || token.is_none();
+        let one = walk.cells.iter().all(|cell| cell.token == token);
+        let several = !one || (token.is_none() && !no_tokens(&walk.cells));
         if several {
             self.write()?;
         }
@@ -160,6 +164,9 @@ impl<'a, 'b, 'c> Cells<'a, 'b, 'c> {
 
     /// Writes the rest and says what was left out.
     pub(super) fn finish(mut self) -> Result<()> {
+        if self.documents == 1 && no_tokens(&self.held.cells) {
+            return Err(self.input.error("document", super::NO_TOKENS));
+        }
         self.write()?;
         if self.any {
             self.batch.note(&mut self.rows);
@@ -173,6 +180,15 @@ impl<'a, 'b, 'c> Cells<'a, 'b, 'c> {
         }
         Ok(())
     }
+}
+
+/// Whether there is one list of experts for each layer, and nothing that says of which token.
+pub(super) fn no_tokens(cells: &[Cell]) -> bool {
+    let mut layers: Vec<u32> = cells.iter().map(|cell| cell.layer).collect();
+    layers.sort_unstable();
+    let once = layers.windows(2).all(|pair| pair[0] < pair[1]);
+    let lists = cells.iter().all(|cell| cell.token.is_none() && !cell.single);
+    !cells.is_empty() && once && lists && cells.iter().all(|cell| cell.layer != UNSAID)
 }
 
 /// Numbers tokens that have no number: one ends where the layer does not rise.

@@ -44,8 +44,9 @@ pub(super) struct Walk {
     lists: usize,
     /// A cell was found below the outermost object.
     pub(super) nested: bool,
-    /// Lists in lists of numbers, at most; under the name of a layer, or of nothing.
+    /// Lists in lists of numbers, at most; under the name of a layer, of ids, or of nothing.
     pub(super) by_layer: usize,
+    pub(super) named: usize,
     pub(super) bare: usize,
     /// Lists that lie side by side and have different lengths.
     pub(super) ragged: Option<(usize, usize)>,
@@ -179,6 +180,13 @@ impl<'de> Visitor<'de> for Any<'_> {
                         cell.layer = layer;
                     }
                 }),
+                Word::Number(number) => walk.cells[before..].iter_mut().for_each(|cell| {
+                    if cell.layer == UNSAID {
+                        cell.layer = number;
+                    } else {
+                        cell.token.get_or_insert(number.into());
+                    }
+                }),
                 Word::Token(token) => walk.cells[before..].iter_mut().for_each(|cell| {
                     cell.token.get_or_insert(token.into());
                 }),
@@ -201,7 +209,8 @@ impl Walk {
     fn hint(&mut self, key: Word) {
         let deep = self.lists + 1;
         match key {
-            Word::Layer(_) => self.by_layer = self.by_layer.max(deep),
+            Word::Layer(_) | Word::Number(_) => self.by_layer = self.by_layer.max(deep),
+            Word::Ids => self.named = self.named.max(deep),
             _ => self.bare = self.bare.max(deep),
         }
     }
@@ -264,7 +273,9 @@ impl Said {
             (Word::Ids, Got::Numbers(first, dims)) if dims.len() == 1 => {
                 self.ids = Some((first, dims[0] as u32, false));
             }
-            (Word::Layer(layer), Got::Numbers(first, dims)) if dims.len() == 1 => {
+            (Word::Layer(layer) | Word::Number(layer), Got::Numbers(first, dims))
+                if dims.len() == 1 =>
+            {
                 walk.cell(first, dims[0] as u32, Some(layer));
             }
             (Word::Layers | Word::Ids, Got::Numbers(first, dims))

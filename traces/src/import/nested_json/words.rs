@@ -9,6 +9,8 @@ pub(super) enum Word {
     Layer(u32),
     /// `token_17`, or `17` among tokens.
     Token(u32),
+    /// `17` where nothing says of what: a layer where none is known further in, else a token.
+    Number(u32),
     /// Lists or objects of layers, tokens, forward passes, sequences.
     Layers,
     Tokens,
@@ -42,6 +44,7 @@ pub(super) fn of(name: &str, outer: Word) -> Word {
         return match outer {
             Word::Layers => Word::Layer(number),
             Word::Tokens => Word::Token(number),
+            Word::Other | Word::Number(_) => Word::Number(number),
             _ => Word::Other,
         };
     }
@@ -114,7 +117,8 @@ mod tests {
         assert_eq!((top("layers"), top("layer")), (Word::Layers, Word::LayerNumber));
         assert_eq!((top("forwards"), top("forward")), (Word::Steps, Word::Step));
         assert_eq!(of("3", Word::Layers), Word::Layer(3));
-        assert_eq!(top("3"), Word::Other);
+        assert_eq!(top("3"), Word::Number(3));
+        assert_eq!(of("3", Word::Ids), Word::Other);
         assert_eq!((top("expert_ids"), top("expert_id")), (Word::Ids, Word::Id));
         assert_eq!(
             (top("token_position"), top("row")),

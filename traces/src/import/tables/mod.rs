@@ -77,6 +77,9 @@ fn recordings<'n>(names: impl Iterator<Item = &'n str>) -> bool {
         || names::layers_of(names.iter().copied()).is_some_and(|all| !all.is_empty())
 }
 
+/// Rows of counts that may have no number twice by chance.
+const FEW: usize = 4;
+
 /// Whether an `.npy` file is read here: what no other reader of arrays takes.
 fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
     let mut start = &sniff.start[..];
@@ -103,8 +106,12 @@ fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
                 .any(|row| row.iter().any(|&value| value != 0.0) && twice(row).is_some());
             let whole = numbers.iter().all(|value| value.fract() == 0.0);
             match layout.element {
-                // Counts of [sequence, layer, expert] are whole, and many are alike.
-                Element::F64 => Claim::Sure.when(!whole || !repeats),
+                // Counts of [sequence, layer, expert] are whole, and many are alike: where a few
+                // rows have none twice, they can only be ids.
+                Element::F64 => {
+                    let rows = numbers.len() / width;
+                    Claim::Sure.when(!whole || (!repeats && rows >= FEW))
+                }
                 element if element.is_float() => Ok(Claim::Likely),
                 _ if sniff.name().contains("routed_experts") => Ok(Claim::No),
                 _ => {
