@@ -160,8 +160,11 @@ fn npy<'a>(input: &Input<'a>) -> Result<Contents<'a>> {
     let length = reader.len();
     let (header, header_bytes) = Header::read(&mut reader, place)?;
     let layout = npy_layout(&header, header_bytes, length, place)?;
-    let plain = !layout.big_endian && !(header.fortran && layout.shape.len() > 1);
-    if !plain || matches!(layout.element, Element::Bool | Element::I8 | Element::U64) {
+    let fortran = header.fortran && layout.shape.len() > 1;
+    if layout.big_endian
+        || fortran
+        || matches!(layout.element, Element::Bool | Element::I8 | Element::U64)
+    {
         return Ok(Contents::Ndarray);
     }
     let array = Array::open(input.open()?, length, place)?;

@@ -260,10 +260,10 @@ impl Said {
     ) {
         match (key, got) {
             (Word::LayerNumber, Got::Number(number)) => self.layer = small(number),
-            (Word::TokenNumber(rank), Got::Number(number)) if number.fract() == 0.0 => {
-                if self.token.is_none_or(|(before, _)| rank < before) {
-                    self.token = Some((rank, number as i64));
-                }
+            (Word::TokenNumber(rank), Got::Number(number))
+                if number.fract() == 0.0 && self.token.is_none_or(|(before, _)| rank < before) =>
+            {
+                self.token = Some((rank, number as i64));
             }
             (Word::Step, Got::Number(number)) => self.step = small(number),
             (Word::Sequence, Got::Number(number)) => self.sequence = small(number),

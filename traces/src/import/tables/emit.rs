@@ -220,7 +220,9 @@ impl Writer {
             let (mut ids, mut dropped, mut places) = (Vec::new(), Vec::new(), Vec::new());
             let (mut steps, mut at) = (Vec::new(), 0usize);
             each_block(store, pass, false, extent, limit, |rows| {
-                (ids.clear(), places.clear(), steps.clear());
+                ids.clear();
+                places.clear();
+                steps.clear();
                 for values in rows.chunks_exact(row) {
                     let fate = choice.token(values, &mut ids);
                     match fate {
