@@ -131,7 +131,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
                 let small = u16::try_from(id);
                 ids.push(small.map_err(|_| refuse(format!("id {id}; ids are 0 to 65535")))?);
             }
-            batch.add(&refuse, token as i64, head.layer, &ids, &[])?;
+            batch.add(refuse, token as i64, head.layer, &ids, &[])?;
         }
         if cut {
             break;
