@@ -11,8 +11,9 @@ use crate::error::{Error, Result};
 use crate::import::element::Element;
 use crate::import::input::{Input, Reader};
 
-/// Values that a block of tokens has, at most.
-const BLOCK: usize = 1 << 16;
+/// Values that a block of tokens has, at most: 4 MiB as they are looked at. In Fortran order each
+/// piece that is read has the tokens of a block alone, so that few of them cost many reads.
+const BLOCK: usize = 1 << 19;
 /// How much more than what is needed may be read in one piece.
 const SPARSE: u64 = 8;
 /// Arrays that inputs may have.
