@@ -64,7 +64,8 @@ pub struct ImportArgs {
     /// Experts in each layer [default: as the file says, else the highest id plus one]
     #[arg(long, value_name = "N")]
     pub experts: Option<u32>,
-    /// Experts a token uses in each layer; must agree with the file where it says so
+    /// Experts a token uses in each layer; must agree with the file where it says so. Of router
+    /// scores so many are taken, the highest first
     #[arg(long, value_name = "N")]
     pub top_k: Option<u32>,
     /// Prompt tokens of each request in the order of the inputs; one number stands for all

@@ -69,6 +69,10 @@ impl Dtype {
         }
     }
 
+    pub(super) fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::F32 | Self::F64)
+    }
+
     /// Its name in messages.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -103,24 +107,7 @@ pub(super) struct Array<R> {
 impl<R: Read> Array<R> {
     /// Reads the header from `reader`, which states that it has `length` bytes.
     pub(super) fn open(mut reader: R, length: u64, place: Place<'_>) -> Result<Self> {
-        let io = |e: std::io::Error| place.error(format!("cannot be read: {e}"));
-        let mut magic = [0; 8];
-        reader.read_exact(&mut magic).map_err(io)?;
-        if &magic[..6] != b"\x93NUMPY" || !(1..=3).contains(&magic[6]) {
-            return Err(place.error("not a NumPy array of format 1, 2 or 3"));
-        }
-        let mut size = [0; 4];
-        let size_len = if magic[6] == 1 { 2 } else { 4 };
-        reader.read_exact(&mut size[..size_len]).map_err(io)?;
-        let header_len = u32::from_le_bytes(size) as usize;
-        if header_len > MAX_HEADER {
-            return Err(place.error(format!("a header of {header_len} bytes; 64 KiB are accepted")));
-        }
-        let mut text = vec![0; header_len];
-        reader.read_exact(&mut text).map_err(io)?;
-        let header = std::str::from_utf8(&text).ok().and_then(Header::parse);
-        let header =
-            header.ok_or_else(|| place.error("its header is not that of a plain array"))?;
+        let (header, header_bytes) = Header::read(&mut reader, place)?;
         if header.fortran && header.shape.len() > 1 {
             return Err(place.error("in Fortran order; save numpy.ascontiguousarray of it"));
         }
@@ -132,7 +119,7 @@ impl<R: Read> Array<R> {
         })?;
         let width = dtype.size();
         let stated = header.shape.iter().try_fold(width as u64, |n, &dim| n.checked_mul(dim));
-        let there = length.checked_sub((8 + size_len + header_len) as u64);
+        let there = length.checked_sub(header_bytes);
         let Some(bytes) = stated.filter(|&stated| Some(stated) == there) else {
             let (shape, there) = (&header.shape, there.unwrap_or(0));
             return Err(place.error(format!(
@@ -231,13 +218,36 @@ pub(super) fn top_ks(place: Place<'_>, layers: usize, top_k: usize) -> Result<Ve
 }
 
 /// `{'descr': '<u2', 'fortran_order': False, 'shape': (3, 4), }`
-struct Header {
-    descr: String,
-    fortran: bool,
-    shape: Vec<u64>,
+pub(super) struct Header {
+    pub(super) descr: String,
+    pub(super) fortran: bool,
+    pub(super) shape: Vec<u64>,
 }
 
 impl Header {
+    /// Reads the header, and says how many bytes came before the values.
+    pub(super) fn read(reader: &mut impl Read, place: Place<'_>) -> Result<(Self, u64)> {
+        let io = |e: std::io::Error| place.error(format!("cannot be read: {e}"));
+        let mut magic = [0; 8];
+        reader.read_exact(&mut magic).map_err(io)?;
+        if &magic[..6] != b"\x93NUMPY" || !(1..=3).contains(&magic[6]) {
+            return Err(place.error("not a NumPy array of format 1, 2 or 3"));
+        }
+        let mut size = [0; 4];
+        let size_len = if magic[6] == 1 { 2 } else { 4 };
+        reader.read_exact(&mut size[..size_len]).map_err(io)?;
+        let header_len = u32::from_le_bytes(size) as usize;
+        if header_len > MAX_HEADER {
+            return Err(place.error(format!("a header of {header_len} bytes; 64 KiB are accepted")));
+        }
+        let mut text = vec![0; header_len];
+        reader.read_exact(&mut text).map_err(io)?;
+        let header = std::str::from_utf8(&text).ok().and_then(Self::parse);
+        let header =
+            header.ok_or_else(|| place.error("its header is not that of a plain array"))?;
+        Ok((header, (8 + size_len + header_len) as u64))
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
         let (mut descr, mut fortran, mut shape) = (None, None, None);

@@ -12,7 +12,7 @@ pub(super) const BESIDE: [&str; 2] = ["weights_bf16.npy", "weights.npy"];
 pub(super) fn expand(info: &FormatInfo, paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
-        if !path.is_dir() || matches!(info.importer, Importer::Folder(_)) {
+        if !path.is_dir() || matches!(info.importer, Importer::Folder(_) | Importer::Parts(_)) {
             all.push(path.clone());
             continue;
         }
@@ -41,7 +41,7 @@ pub(super) fn expand(info: &FormatInfo, paths: &[PathBuf]) -> Result<Vec<PathBuf
 }
 
 /// A key by which numbers in names are compared as numbers.
-fn natural(name: &str) -> Vec<(String, u64)> {
+pub(super) fn natural(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {

@@ -39,6 +39,8 @@ pub(super) enum Importer {
     Each(fn(&Input<'_>, &mut Collector<'_>) -> Result<()>),
     /// All at once: they are parts of one recording.
     All(fn(&[Input<'_>], &mut Collector<'_>) -> Result<()>),
+    /// All at once, folders as they are: the importer says which of their files it reads.
+    Parts(fn(&[Input<'_>], &mut Collector<'_>) -> Result<()>),
     /// One after another, each a folder.
     Folder(fn(&Input<'_>, &mut Collector<'_>) -> Result<()>),
 }

@@ -8,10 +8,14 @@ mod array;
 mod arrays;
 mod batch;
 mod bigmoe;
+mod coli_route;
 mod collect;
 mod decode;
 mod detect;
 mod documents;
+mod dynamo;
+mod element;
+mod esft;
 mod eval_callback;
 mod flame;
 mod folder;
@@ -28,8 +32,10 @@ mod lines;
 mod llama_csv;
 mod llama_nvmoe;
 mod lookalikes;
+mod moe_stream;
 mod named;
 mod nested;
+mod nested_json;
 mod npy;
 mod npz;
 mod nvmoe;
@@ -45,6 +51,7 @@ mod sglang;
 mod sglang_chain;
 mod sglang_json;
 mod sniff;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod torch;
@@ -144,7 +151,7 @@ fn run(info: &FormatInfo, inputs: &[Input<'_>], options: &ImportOptions) -> Resu
     let bytes = inputs.iter().map(Input::size).sum();
     let mut collector = Collector::new(options, bytes)?;
     match info.importer {
-        Importer::All(all) => all(inputs, &mut collector)?,
+        Importer::All(all) | Importer::Parts(all) => all(inputs, &mut collector)?,
         Importer::Each(each) | Importer::Folder(each) => {
             inputs.iter().try_for_each(|input| each(input, &mut collector))?;
         }

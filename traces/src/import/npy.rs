@@ -15,6 +15,7 @@ use super::info::{Claim, FormatInfo, FuzzTarget, Importer};
 use super::input::Input;
 use super::layers::Numbering;
 use super::sniff::{Contents, Sniff};
+use super::tables;
 use crate::error::{Error, Result};
 use crate::trace::Phase;
 
@@ -52,6 +53,11 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         let shape = &array.shape;
         return Err(place.error(format!("expected [tokens, layers, top-k], found {shape:?}")));
     };
+    // The caller says that the first axis is the layers.
+    let asked = into.options.layers.map(|asked| asked as usize);
+    if asked.is_some_and(|asked| asked != layers && asked == tokens) {
+        return tables::import(std::slice::from_ref(input), into);
+    }
     let top_ks = top_ks(place, layers, top_k)?;
     into.layers(input, Numbering::Unknown, &top_ks)?;
     let beside = sequences_beside(input)?;

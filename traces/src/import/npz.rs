@@ -41,7 +41,9 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     let Contents::Npz(names) = &sniff.contents else { return Ok(Claim::No) };
-    Claim::Sure.when(names.iter().any(|name| name == "expert_ids" || name == "topk_ids"))
+    let has = |wanted: &[&str]| names.iter().any(|name| wanted.contains(&name.as_str()));
+    let columns = has(&["sequence", "position", "phase", "seq_id", "is_decode"]);
+    Claim::Sure.when(columns && has(&["expert_ids", "topk_ids"]))
 }
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {

@@ -23,7 +23,10 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 };
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
-    Claim::Likely.when(sniff.first_line().replacen("[ [", "[[", 1).starts_with("[["))
+    // Pairs in a list; lists that lie deeper are those of tokens or layers.
+    let line = sniff.first_line();
+    let depth = line.chars().filter(|c| !c.is_whitespace()).take_while(|&c| c == '[').count();
+    Claim::Likely.when(depth == 2)
 }
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {

@@ -2,8 +2,9 @@
 
 use super::info::FormatInfo;
 use super::{
-    bigmoe, eval_callback, flame, ids, jsonl, lattice, llama_csv, llama_nvmoe, named, npy, npz,
-    nvmoe, parquet, policylang, rollout, safetensors, sglang, sglang_json, vllm, vllm_json, warp,
+    bigmoe, coli_route, dynamo, esft, eval_callback, flame, ids, jsonl, lattice, llama_csv,
+    llama_nvmoe, moe_stream, named, nested_json, npy, npz, nvmoe, parquet, policylang, rollout,
+    safetensors, sglang, sglang_json, tables, vllm, vllm_json, warp,
 };
 
 /// Makes [`Format`] and the registry from the lines below.
@@ -70,6 +71,18 @@ importers! {
     FlameMoe => flame::INFO,
     /// Named columns, whoever wrote them.
     Columns => named::INFO,
+    /// Arrays and tensors of ids or router scores.
+    Arrays => tables::INFO,
+    /// ESFT's text files, one a layer.
+    Esft => esft::INFO,
+    /// colibri's `ROUTE_TRACE`.
+    ColiRoute => coli_route::INFO,
+    /// The binary stream of llama.cpp forks.
+    LlamaMoeStream => moe_stream::INFO,
+    /// JSON with levels of tokens and layers.
+    NestedJson => nested_json::INFO,
+    /// Dynamo's HTTP replies.
+    Dynamo => dynamo::INFO,
 }
 
 /// All formats, in the order in which they are listed to people.

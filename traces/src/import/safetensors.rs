@@ -47,6 +47,13 @@ pub(super) struct Tensor {
     data_offsets: [u64; 2],
 }
 
+impl Tensor {
+    /// The type of its elements, as the file has it.
+    pub(super) fn dtype(&self) -> &str {
+        &self.dtype
+    }
+}
+
 /// A file of which the header was read and checked.
 pub(super) struct SafeTensors<'a> {
     input: Input<'a>,
@@ -127,6 +134,12 @@ impl<'a> SafeTensors<'a> {
         }
         let metadata = metadata.into_iter().map(|(key, text)| (key, text.into())).collect();
         Ok(Self { input: *input, reader, tensors, metadata, data })
+    }
+
+    /// Where a tensor lies in the file: its first byte, and how many it has.
+    pub(super) fn span(&self, tensor: &Tensor) -> (u64, u64) {
+        let [start, end] = tensor.data_offsets;
+        (self.data + start, end - start)
     }
 }
 

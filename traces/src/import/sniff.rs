@@ -3,10 +3,12 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::array::{Array, Dtype, Place};
+use super::array::{Array, Dtype, Header, Place};
 use super::arrays::Npz;
+use super::element::Element;
 use super::input::Input;
 use super::options::ImportOptions;
+use super::tables::{is_torch, npy_layout};
 use super::torch::Torch;
 use crate::error::{Error, Result};
 
@@ -23,6 +25,8 @@ pub(super) enum Contents<'a> {
         dtype: Dtype,
         shape: Vec<usize>,
     },
+    /// A NumPy array of another order or type than [`Array`] reads.
+    Ndarray,
     /// A file of `torch.save`.
     Torch(Box<Torch<'a>>),
     /// Any other zip, with the names of the arrays in it.
@@ -162,15 +166,27 @@ fn first_line(text: &str) -> Option<(usize, usize)> {
 }
 
 fn npy<'a>(input: &Input<'a>) -> Result<Contents<'a>> {
-    let reader = input.open()?;
+    let place = Place { path: input.path(), name: "ids" };
+    let mut reader = input.open()?;
     let length = reader.len();
-    let array = Array::open(reader, length, Place { path: input.path(), name: "ids" })?;
+    let (header, header_bytes) = Header::read(&mut reader, place)?;
+    let layout = npy_layout(&header, header_bytes, length, place)?;
+    let fortran = header.fortran && layout.shape.len() > 1;
+    if layout.big_endian
+        || fortran
+        || matches!(layout.element, Element::Bool | Element::I8 | Element::U64)
+    {
+        return Ok(Contents::Ndarray);
+    }
+    let array = Array::open(input.open()?, length, place)?;
     Ok(Contents::Npy { dtype: array.dtype, shape: array.shape })
 }
 
 fn zip<'a>(input: &Input<'a>) -> Result<Contents<'a>> {
-    if let Ok(torch) = Torch::open(input) {
-        return Ok(Contents::Torch(Box::new(torch)));
+    match Torch::open(input) {
+        Ok(torch) => Ok(Contents::Torch(Box::new(torch))),
+        // What keeps a file of torch.save from being read is said, and no zip.
+        Err(e) if is_torch(input)? => Err(e),
+        Err(_) => Ok(Contents::Npz(Npz::open(input)?.names())),
     }
-    Ok(Contents::Npz(Npz::open(input)?.names()))
 }

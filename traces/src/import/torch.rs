@@ -117,7 +117,10 @@ impl<'a> Torch<'a> {
     }
 
     fn size_of(&self, element: Element, place: &str) -> Result<usize> {
-        element.size().ok_or_else(|| self.refuse(place, "floats, expected integers"))
+        if element.is_float() {
+            return Err(self.refuse(place, "floats, expected integers"));
+        }
+        Ok(element.size())
     }
 
     /// The shape, and how many values it has: no more than a file of this size may give.
@@ -149,6 +152,25 @@ impl<'a> Torch<'a> {
             all.push(narrow.map_err(|_| self.refuse(place, format!("value {value} is absurd")))?);
         }
         Ok(all)
+    }
+
+    /// Where the values of a storage lie in the file: the first byte, and how many.
+    pub(super) fn storage_span(&mut self, key: &str, place: &str) -> Result<(u64, u64)> {
+        let name = format!("{}data/{key}", self.prefix);
+        let missing = || self.input.error(place, format!("its storage {key} is missing"));
+        let index = self.archive.index_for_name(&name).ok_or_else(missing)?;
+        let refuse = |problem: String| self.input.error(name.as_str(), problem);
+        let member = self.archive.by_index(index).map_err(|e| refuse(e.to_string()))?;
+        if member.compression() != zip::CompressionMethod::Stored {
+            return Err(refuse("compressed, which torch.save never does".to_owned()));
+        }
+        let length = member.size();
+        match member.data_start() {
+            Some(start) if start.checked_add(length).is_some_and(|end| end <= self.length) => {
+                Ok((start, length))
+            }
+            _ => Err(refuse(format!("its {length} bytes are not in the file"))),
+        }
     }
 
     fn storage(&mut self, key: &str, place: &str) -> Result<Vec<u8>> {
@@ -193,7 +215,7 @@ fn gather<'a>(
     strides: &'a [u64],
     count: usize,
 ) -> impl Iterator<Item = i64> + 'a {
-    let size = element.size().unwrap_or(1);
+    let size = element.size();
     let mut place = vec![0usize; shape.len()];
     let mut at = offset;
     (0..count).map(move |_| {
@@ -220,11 +242,11 @@ fn integer(bytes: &[u8], element: Element) -> i64 {
         Element::I8 => (wide as i8).into(),
         Element::I16 => (wide as i16).into(),
         Element::I32 => (wide as i32).into(),
-        Element::U8 | Element::I64 | Element::Float => wide,
+        _ => wide,
     }
 }
 
 /// Bytes out of text whose characters are bytes.
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     std::str::from_utf8(text).ok()?.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect()
 }

@@ -3,6 +3,7 @@
 //! Several tools write only that. It is enough to place experts by popularity and to plan memory,
 //! not to replay: a cache's hits depend on the order, so a histogram is never made into a trace.
 
+mod arrays;
 mod columns;
 mod gguf;
 mod imatrix;

@@ -1,7 +1,7 @@
 //! The one list of readers of counts: a line each.
 
 use super::info::HistogramInfo;
-use super::{columns, imatrix, json, moe_infinity, sglang, tensorrt_llm, text};
+use super::{arrays, columns, imatrix, json, moe_infinity, sglang, tensorrt_llm, text};
 
 /// Makes [`HistogramFormat`] and the registry from the lines below.
 macro_rules! readers {
@@ -39,6 +39,8 @@ readers! {
     ColiUsage => text::COLI,
     /// moeprof v1.
     Moeprof => text::MOEPROF,
+    /// Counts as an array.
+    ArrayCounts => arrays::INFO,
 }
 
 /// All formats of histograms.

@@ -12,6 +12,8 @@ use std::fmt;
 
 use machine::Machine;
 
+pub(super) use super::element::Element;
+
 /// A value; text and bytes stay where they are in the pickle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Value {
@@ -39,30 +41,6 @@ pub(super) enum Name {
     NumpyDtype,
     Reconstruct,
     Encode,
-}
-
-/// Types of elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Element {
-    U8,
-    I8,
-    I16,
-    I32,
-    I64,
-    Float,
-}
-
-impl Element {
-    /// Bytes of an integer; floats are never read.
-    pub(super) fn size(self) -> Option<usize> {
-        match self {
-            Self::U8 | Self::I8 => Some(1),
-            Self::I16 => Some(2),
-            Self::I32 => Some(4),
-            Self::I64 => Some(8),
-            Self::Float => None,
-        }
-    }
 }
 
 /// What a value may refer to.
@@ -126,6 +104,23 @@ impl Pickle {
             Ok(root) => Ok(Self { root, ..machine.into_pickle() }),
             Err(problem) => Err(Refusal { at: machine.at(), problem }),
         }
+    }
+
+    /// Whether there is any tensor or array in it.
+    pub(super) fn has_arrays(&self) -> bool {
+        let array =
+            |object: &Object| matches!(object, Object::Tensor { .. } | Object::Array { .. });
+        self.objects.iter().any(array)
+    }
+
+    /// Whether a dictionary has a tensor or array under a name of that kind.
+    pub(super) fn names_array(&self, dict: Value, wanted: impl Fn(&str) -> bool) -> bool {
+        let Some(Object::Dict(entries)) = self.object(dict) else { return false };
+        entries.iter().any(|&(name, value)| {
+            let object = self.object(value);
+            let array = matches!(object, Some(Object::Tensor { .. } | Object::Array { .. }));
+            array && self.text(name).is_some_and(&wanted)
+        })
     }
 
     pub(super) fn root(&self) -> Value {

@@ -5,6 +5,7 @@
 mod arrays;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
+mod tables;
 mod text;
 mod torch;
 
@@ -242,6 +243,19 @@ pub fn samples() -> Vec<Sample> {
         plain(Format::Lattice, text::lattice()),
         plain(Format::Columns, text::columns_jsonl()),
         plain(Format::Columns, text::columns_csv()),
+        trace(Format::Arrays, tables::layer_arrays()),
+        trace(Format::Arrays, Contents::Plain(tables::padded_array())),
+        told(trace(Format::Arrays, Contents::Plain(tables::scores())), top_k()),
+        told(trace(Format::Arrays, torch::router_logits()), top_k()),
+        told(trace(Format::Esft, tables::esft()), top_k()),
+        plain(Format::ColiRoute, tables::coli_route()),
+        trace(Format::LlamaMoeStream, Contents::Plain(tables::moe_stream())),
+        plain(Format::Dynamo, tables::dynamo()),
+        plain(Format::NestedJson, tables::router_data()),
+        plain(Format::NestedJson, tables::activations()),
+        plain(Format::NestedJson, tables::forwards()),
+        plain(Format::NestedJson, tables::layer_lists()),
+        told(plain(Format::NestedJson, tables::bare_lists()), shape()),
         count(HistogramFormat::Imatrix, Contents::Plain(arrays::imatrix())),
         count(HistogramFormat::SglangStat, torch::sglang_stat()),
         count(HistogramFormat::SglangPerPass, torch::sglang(false)),
@@ -251,6 +265,7 @@ pub fn samples() -> Vec<Sample> {
         count(HistogramFormat::Json, Contents::Plain(text::counts_json().into_bytes())),
         count(HistogramFormat::ColiUsage, Contents::Plain(text::coli_usage().into_bytes())),
         count(HistogramFormat::Moeprof, Contents::Plain(text::moeprof().into_bytes())),
+        count(HistogramFormat::ArrayCounts, torch::expert_load()),
     ];
     #[cfg(feature = "parquet")]
     let all = [all, parquet::samples()].concat();

@@ -171,3 +171,35 @@ pub(super) fn miles() -> Contents {
     };
     torch_file(rollout(array, true), Vec::new())
 }
+
+/// Scores of the router, bf16, one tensor a layer in a tuple: what `output_router_logits` returns.
+pub(super) fn router_logits() -> Contents {
+    let layer = |layer: usize| -> Vec<u8> {
+        let scores = (0..IDS.len()).flat_map(|row| {
+            let mut scores = [-1.5f32; 8];
+            let [best, next] = cell(row, layer);
+            (scores[usize::from(best)], scores[usize::from(next)]) = (2.25, 0.5);
+            scores
+        });
+        scores.flat_map(|score| half::bf16::from_f32(score).to_le_bytes()).collect()
+    };
+    let tensor = |key| pickle::tensor("BFloat16Storage", key, &[5, 8]);
+    let root = pickle::tuple(&[tensor(0), tensor(1)]);
+    torch_file(pickle::whole(root), vec![layer(0), layer(1)])
+}
+
+/// How often each expert was used, as load balancers dump it.
+pub(super) fn expert_load() -> Contents {
+    let counts = (0..2).flat_map(|layer| {
+        (0..8u8).map(move |expert| {
+            let ids = (0..IDS.len()).flat_map(move |row| cell(row, layer));
+            ids.filter(|&id| id == expert).count() as i64
+        })
+    });
+    let root = [
+        ("expert_load", pickle::tensor("LongStorage", 0, &[2, 8])),
+        ("num_tokens", pickle::int(5)),
+    ];
+    let counts = counts.flat_map(i64::to_le_bytes).collect();
+    torch_file(pickle::whole(pickle::dict(&root)), vec![counts])
+}

@@ -61,15 +61,9 @@ impl Machine {
                 self.make(Object::Array { element: Element::U8, shape, data: Value::None }, 0)
             }
             (Name::NumpyDtype, [code, ..]) => {
-                let element = match self.pickle.text(*code) {
-                    Some("u1") => Element::U8,
-                    Some("i1") => Element::I8,
-                    Some("i2") => Element::I16,
-                    Some("i4") => Element::I32,
-                    Some("i8") => Element::I64,
-                    Some(other) if other.starts_with('f') => Element::Float,
-                    other => return Err(format!("an array of {:?}", other.unwrap_or_default())),
-                };
+                let code = self.pickle.text(*code).unwrap_or_default();
+                let element =
+                    Element::of_numpy(code).ok_or_else(|| format!("an array of {code:?}"))?;
                 self.make(Object::Dtype { element, little: true }, 0)
             }
             (Name::Encode, [Value::Text(start, len), ..]) => self.push(Value::Latin1(*start, *len)),
@@ -109,14 +103,16 @@ impl Machine {
 pub(super) fn find(module: &str, name: &str) -> Step<Name> {
     Ok(match (module, name) {
         ("collections", "OrderedDict") => Name::OrderedDict,
-        ("torch", "ByteStorage" | "BoolStorage") => Name::Storage(Element::U8),
+        ("torch", "ByteStorage") => Name::Storage(Element::U8),
+        ("torch", "BoolStorage") => Name::Storage(Element::Bool),
         ("torch", "CharStorage") => Name::Storage(Element::I8),
         ("torch", "ShortStorage") => Name::Storage(Element::I16),
         ("torch", "IntStorage") => Name::Storage(Element::I32),
         ("torch", "LongStorage") => Name::Storage(Element::I64),
-        ("torch", "HalfStorage" | "BFloat16Storage" | "FloatStorage" | "DoubleStorage") => {
-            Name::Storage(Element::Float)
-        }
+        ("torch", "HalfStorage") => Name::Storage(Element::F16),
+        ("torch", "BFloat16Storage") => Name::Storage(Element::Bf16),
+        ("torch", "FloatStorage") => Name::Storage(Element::F32),
+        ("torch", "DoubleStorage") => Name::Storage(Element::F64),
         ("torch._utils", "_rebuild_tensor_v2") => Name::RebuildTensor,
         ("numpy", "ndarray") => Name::NdArray,
         ("numpy", "dtype") => Name::NumpyDtype,

@@ -1,0 +1,73 @@
+//! Counts as arrays: `expert_load` and its like, `[layers, experts]` or `[passes, layers, experts]`.
+
+use super::names::is_counts;
+use super::open::{Node, open};
+use super::store::{Axes, Store};
+use crate::error::Result;
+use crate::import::input::Input;
+
+/// Experts over all layers, at most.
+const MOST: usize = 1 << 20;
+
+/// Uses of each layer's experts, and the tokens where the file says how many.
+#[derive(Debug, Default)]
+pub(in crate::import) struct Counted {
+    pub(in crate::import) layers: Vec<Vec<u64>>,
+    pub(in crate::import) tokens: Option<u64>,
+}
+
+/// Adds up the counts of a file.
+pub(in crate::import) fn counts(input: &Input<'_>) -> Result<Counted> {
+    let mut store = Store::new();
+    let node = open(input, &mut store)?;
+    let refuse = |problem: String| input.error("counts", problem);
+    let table = match &node {
+        Node::Table(table) => Some(*table),
+        Node::Map(entries) => entries.iter().find_map(|(name, node)| match node {
+            Node::Table(table) if is_counts(name) => Some(*table),
+            _ => None,
+        }),
+        _ => None,
+    };
+    let table = table.ok_or_else(|| refuse("no array named expert_load or so".to_owned()))?;
+    let shape = store.tables[table].shape.clone();
+    let axes = match shape[..] {
+        [_, _] => Axes { tokens: 0, layers: None, width: Some(1) },
+        [_, _, _] => Axes { tokens: 0, layers: Some(1), width: Some(2) },
+        _ => {
+            let problem =
+                format!("{shape:?}, expected [layers, experts] or [passes, layers, experts]");
+            return Err(refuse(problem));
+        }
+    };
+    let view = store.view(table, axes, &[]);
+    let passes = shape.len() == 3;
+    let layers = if passes { view.layers } else { view.tokens };
+    if layers.checked_mul(view.width).is_none_or(|all| all == 0 || all > MOST) {
+        return Err(refuse(format!("{shape:?}: no model has so many layers and experts")));
+    }
+    let mut sums = vec![vec![0u64; view.width]; layers];
+    let row = view.layers * view.width;
+    let (each, mut rows) = (Store::block(row), Vec::new());
+    for first in (0..view.tokens).step_by(each) {
+        store.read(&view, first, each.min(view.tokens - first), &mut rows)?;
+        for (index, counts) in rows.chunks_exact(view.width).enumerate() {
+            let layer = if passes { index % layers } else { first + index };
+            for (sum, &count) in sums[layer].iter_mut().zip(counts) {
+                if count.fract() != 0.0 || !(0.0..=9_007_199_254_740_992.0).contains(&count) {
+                    return Err(refuse(format!(
+                        "layer {layer} has {count}, which is no count: shares and scores do not \
+                         say how many selections they stand for"
+                    )));
+                }
+                *sum = sum.saturating_add(count as u64);
+            }
+        }
+    }
+    let stated = ["num_tokens", "tokens", "total_tokens"].iter().find_map(|key| node.get(key));
+    let tokens = match stated {
+        Some(&Node::Int(tokens)) => u64::try_from(tokens).ok(),
+        _ => None,
+    };
+    Ok(Counted { layers: sums, tokens })
+}
