@@ -249,6 +249,9 @@ fn prefetch_hidden_is_printed_where_prefetch_runs() {
     let markdown = of(&["--prefetch", "ahead", "--format", "markdown"]);
     assert!(markdown.contains("h200-pcie prefetch hidden"), "{markdown}");
     assert!(!of(&[]).contains("hidden"));
+    let sweep = ["sweep", "--policy", "lru", "--capacity", "25%", "--prefetch", "ahead"];
+    let table = stdout(&sweep);
+    assert!(table.contains("ms a token over h200-pcie, prefetch hidden"), "{table}");
     let arms = ["--arm", "lru/ahead", "--arm", "fifo", "--link", "h200-pcie", "--resamples", "100"];
     let table = stdout(&[&["experiment", "semantic"], &arms[..]].concat());
     assert!(table.contains("hidden"), "{table}");

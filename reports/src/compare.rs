@@ -133,7 +133,7 @@ fn add_prices<'a>(columns: &mut Columns<'a, Shown<'a>>, report: &'a Report, wide
 }
 
 /// Whether anything was asked to be prefetched.
-fn prefetches(report: &Report) -> bool {
+pub(crate) fn prefetches(report: &Report) -> bool {
     report.settings.serving.prefetch != Prefetch::None
 }
 
