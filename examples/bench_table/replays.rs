@@ -120,8 +120,11 @@ impl Line {
     ) -> std::fmt::Result {
         let name = self.spec.info().name;
         let wanted = TARGETS.iter().find(|(policy, _)| *policy == name).map(|&(_, wanted)| wanted);
-        let rate =
-            |time: Option<f64>| time.map_or("-".to_owned(), |t| format!("{:.0}", millions / t));
+        let rate = |time: Option<f64>| match time.map(|time| millions / time) {
+            None => "-".to_owned(),
+            Some(slow) if slow < 10.0 => format!("{slow:.2}"),
+            Some(rate) => format!("{rate:.0}"),
+        };
         let held = |ratio: Option<f64>, wanted: Option<f64>| match ratio {
             None => "-".to_owned(),
             Some(ratio) if wanted.is_some_and(|wanted| ratio < wanted) => format!("{ratio:.2} (!)"),
