@@ -47,6 +47,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("Compare::scopes", "--scope"),
     ("Compare::timelines", "--no-timeline"),
     ("Protocol::expert_bytes", "--expert-size"),
+    ("Protocol::resamples", "--resamples"),
     ("TimeModel::compute", "--compute-ms"),
     ("TimeModel::copies", "--copies"),
     ("Training::share", "--train"),

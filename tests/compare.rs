@@ -215,3 +215,44 @@ fn nothing_is_wider_than_a_terminal() {
         }
     }
 }
+
+/// A link whose source measured a token's compute: whoever charges for time over it without any says so.
+#[test]
+fn a_link_s_own_compute_is_told_by_all_that_charge() {
+    let link = ["--link", "zgx-c2c"];
+    let commands: [&[&str]; 5] = [
+        &["compare", "--policy", "lru"],
+        &["sweep", "--policy", "lru", "--capacity", "25%,50%"],
+        &["replay"],
+        &["experiment", "semantic", "--arm", "fifo", "--resamples", "100"],
+        &["experiment", "prefetch", "--arm", "lru/ahead", "--resamples", "100"],
+    ];
+    for command in commands {
+        let told = stderr(&hotset(&[command, &link].concat()));
+        assert!(told.contains("measured beside 3.41 ms of compute"), "{command:?}: {told}");
+        let told = stderr(&hotset(&[command, &link, &["--compute-ms", "3.41"]].concat()));
+        assert!(!told.contains("measured beside"), "{command:?}: {told}");
+    }
+}
+
+#[test]
+fn prefetch_hidden_is_printed_where_prefetch_runs() {
+    let of = |more: &[&str]| stdout(&[&["compare", "--policy", "lru"], more].concat());
+    let table = of(&["--prefetch", "ahead"]);
+    assert!(
+        table.contains("hidden") && table.contains("what prefetch exceeds compute by"),
+        "{table}"
+    );
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "wider than 80 columns: {line}");
+    }
+    let markdown = of(&["--prefetch", "ahead", "--format", "markdown"]);
+    assert!(markdown.contains("h200-pcie prefetch hidden"), "{markdown}");
+    assert!(!of(&[]).contains("hidden"));
+    let sweep = ["sweep", "--policy", "lru", "--capacity", "25%", "--prefetch", "ahead"];
+    let table = stdout(&sweep);
+    assert!(table.contains("ms a token over h200-pcie, prefetch hidden"), "{table}");
+    let arms = ["--arm", "lru/ahead", "--arm", "fifo", "--link", "h200-pcie", "--resamples", "100"];
+    let table = stdout(&[&["experiment", "semantic"], &arms[..]].concat());
+    assert!(table.contains("hidden"), "{table}");
+}

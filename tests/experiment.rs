@@ -177,3 +177,35 @@ fn the_articles_claims_on_h200_moe() {
     let change = |link: usize| interval(&ahead["links"][link]["timeline_change"]);
     assert!(change(0).0 > 0.0 && change(1).2 < -0.2, "{:?} {:?}", change(0), change(1));
 }
+
+/// The seed of the command line draws the workload too, also where `--repeat` alone asks for one.
+#[test]
+fn a_seed_draws_the_repeats() {
+    let hits = |seed: &str| {
+        let flags = ["--arm", "fifo", "--repeat", "50%", "--seed", seed];
+        json(&with("semantic", &flags))["blocks"][0]["rows"][0]["hit_rate"].clone()
+    };
+    assert_ne!(hits("1"), hits("2"));
+}
+
+/// The registered hypothesis: the semantic cache against the cross-layer predictor.
+#[test]
+fn arms_are_compared_with_the_one_that_is_named() {
+    let arms = ["--arm", "semantic", "--arm", "fifo", "--against", "lru/cross-layer"];
+    let table = stdout(&with("semantic", &arms));
+    for told in [
+        "hits against lru/cross-layer",
+        "p: after Holm's correction for 3 arms",
+        "ms a token against lru/cross-layer over h200-pcie",
+        "does semantic hit more often than lru/cross-layer?",
+    ] {
+        assert!(table.contains(told), "no '{told}' in {table}");
+    }
+    // Three arms need 2 x 3 / 0.05 draws for any answer to hold.
+    let arms = ["--arm", "fifo", "--arm", "mru", "--arm", "clock"];
+    let few = hotset(&[&["experiment", "semantic", "--resamples", "119"], &arms[..]].concat());
+    assert!(stderr(&few).contains("give at least 120 --resamples"), "{}", stderr(&few));
+    let enough = hotset(&[&["experiment", "semantic", "--resamples", "120"], &arms[..]].concat());
+    assert!(!stderr(&enough).contains("Holm"), "{}", stderr(&enough));
+    refused(&with("semantic", &["--against", "lruu"]), &["there is no policy 'lruu'"]);
+}

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use hotset::policies::{Need, PolicySpec, Slots};
 use hotset::sim::{
-    Counts, Futures, PREFILL_CHUNK, PhaseFilter, Semantics, Setting, SimError, Steps, replay,
+    Counts, Futures, PREFILL_CHUNK, PhaseFilter, Semantics, Setting, SimError, Steps, replay, uses,
 };
 use hotset::traces::{IdColumn, Ids, SynthConfig, Trace, TraceBuilder, Weights, synth};
 
@@ -20,7 +20,8 @@ pub struct Workload {
     /// The same accesses as dense keys, for the plain loop.
     pub keys: Vec<u16>,
     pub slots: u32,
-    weighted: OnceLock<Trace>,
+    /// The same with every column that a policy may read.
+    full: OnceLock<Trace>,
 }
 
 impl Workload {
@@ -39,7 +40,7 @@ impl Workload {
             }
         }
         let (slots, steps) = (shape.total_experts() / 4, Steps::of(&trace, PREFILL_CHUNK));
-        Self { trace, steps, keys, slots, weighted: OnceLock::new() }
+        Self { trace, steps, keys, slots, full: OnceLock::new() }
     }
 
     pub fn accesses(&self) -> u64 {
@@ -48,12 +49,15 @@ impl Workload {
 
     /// One replay from an empty cache; a bound's pass over the future is part of it.
     pub fn replay(&self, policy: &PolicySpec, semantics: Semantics) -> Result<Counts, SimError> {
-        let setting =
-            Setting { semantics, ..Setting::new(policy.clone(), Slots::Global(self.slots)) };
-        let trace = if policy.info().needs == Need::Weights {
-            self.weighted.get_or_init(|| with_weights(&self.trace))
-        } else {
-            &self.trace
+        let (needs, phase) = (policy.info().needs, PhaseFilter::All);
+        let setting = Setting {
+            semantics,
+            training: (needs == Need::Training).then(|| uses(&self.trace, phase)),
+            ..Setting::new(policy.clone(), Slots::Global(self.slots))
+        };
+        let trace = match needs {
+            Need::Weights | Need::Embeddings => self.full.get_or_init(|| in_full(&self.trace)),
+            Need::Nothing | Need::Future | Need::Training => &self.trace,
         };
         let futures = Futures::new(trace, &self.steps, semantics, PhaseFilter::All);
         replay(trace, &self.steps, &futures, &setting)
@@ -83,13 +87,21 @@ pub fn large_trace(tokens: usize) -> Trace {
         .expect("the trace was valid before")
 }
 
-/// Router weights that fall with the rank, for the policies that read them.
-fn with_weights(trace: &Trace) -> Trace {
+/// Numbers of a prompt's embedding.
+const DIMENSION: usize = 64;
+
+/// Router weights that fall with the rank, and an embedding of ones and minus ones for each prompt, for
+/// the policies that read them.
+fn in_full(trace: &Trace) -> Trace {
+    let sign = |place: usize| (place.wrapping_mul(0x9e37_79b9) >> 16) as u16 & 1;
+    let embeddings: Vec<u16> =
+        (0..trace.sequences().len() * DIMENSION).map(|at| 0x3c00 | sign(at) << 15).collect();
     let ids = repeated(trace, 1);
     let weights = (0..ids.view().len()).map(|at| (96 >> (at % 8)) as u8 + 1).collect();
     TraceBuilder::new(trace.name(), trace.shape().clone(), ids)
         .sequences(trace.sequences().to_vec())
         .weights(Weights::U8(weights))
+        .embeddings(DIMENSION, embeddings.clone(), embeddings)
         .build()
         .expect("the trace was valid before")
 }

@@ -72,42 +72,70 @@ impl Resamples {
     /// [`FEWEST`](Self::FEWEST) units. Resamples in which it is not a number (nothing to divide by) are
     /// left out.
     pub fn interval(&self, figure: impl Fn(&[u32]) -> f64) -> Interval {
-        let estimate = figure(&vec![1; self.units]);
-        if self.units < Self::FEWEST {
-            return Interval { estimate, low: f64::NAN, high: f64::NAN };
-        }
-        interval(estimate, self.values(figure))
+        self.test(figure).interval
     }
 
-    /// The interval of the difference between a figure of these units and one of others, drawn
-    /// apart.
+    /// The interval of a figure, and the test of whether it is nothing.
+    pub fn test(&self, figure: impl Fn(&[u32]) -> f64) -> Test {
+        let estimate = figure(&vec![1; self.units]);
+        if self.units < Self::FEWEST {
+            return Test::without_draws(estimate);
+        }
+        Test::of(estimate, self.values(figure))
+    }
+
+    /// The test of the difference between a figure of these units and one of others, drawn apart.
     pub fn difference(
         &self,
         figure: impl Fn(&[u32]) -> f64,
         other: &Self,
         of_other: impl Fn(&[u32]) -> f64,
-    ) -> Interval {
+    ) -> Test {
         let estimate = figure(&vec![1; self.units]) - of_other(&vec![1; other.units]);
         if self.units.min(other.units) < Self::FEWEST {
-            return Interval { estimate, low: f64::NAN, high: f64::NAN };
+            return Test::without_draws(estimate);
         }
         // Drawn from one seed, the two rows of draws would go together: turn one of them.
         let mut others = other.values(of_other);
         let turn = others.len() / 2 * usize::from(self.seed == other.seed);
         others.rotate_left(turn);
         let values = self.values(figure).into_iter().zip(others).map(|(a, b)| a - b).collect();
-        interval(estimate, values)
+        Test::of(estimate, values)
     }
 }
 
-fn interval(estimate: f64, mut values: Vec<f64>) -> Interval {
-    values.retain(|value| value.is_finite());
-    values.sort_unstable_by(f64::total_cmp);
-    let at = |share: f64| match values.len() {
-        0 => f64::NAN,
-        n => values[((share * (n - 1) as f64).round() as usize).min(n - 1)],
-    };
-    Interval { estimate, low: at(0.025), high: at(0.975) }
+/// A figure's interval, and how likely draws as far from nothing are if it is nothing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Test {
+    /// The interval.
+    pub interval: Interval,
+    /// Twice the share of draws on the other side of nothing or on it, the figure itself counted
+    /// among them; not a number where there is no interval.
+    pub p: f64,
+}
+
+impl Test {
+    pub(crate) fn without_draws(estimate: f64) -> Self {
+        let interval = Interval { estimate, low: f64::NAN, high: f64::NAN };
+        Self { interval, p: f64::NAN }
+    }
+
+    fn of(estimate: f64, mut values: Vec<f64>) -> Self {
+        values.retain(|value| value.is_finite());
+        values.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| match values.len() {
+            0 => f64::NAN,
+            n => values[((share * (n - 1) as f64).round() as usize).min(n - 1)],
+        };
+        let interval = Interval { estimate, low: at(0.025), high: at(0.975) };
+        if values.is_empty() || !estimate.is_finite() {
+            return Self { interval, p: f64::NAN };
+        }
+        let not_above = values.partition_point(|&value| value <= 0.0);
+        let not_below = values.len() - values.partition_point(|&value| value < 0.0);
+        let beyond = not_above.min(not_below) + 1;
+        Self { interval, p: (2.0 * beyond as f64 / (values.len() + 1) as f64).min(1.0) }
+    }
 }
 
 #[cfg(test)]
@@ -139,12 +167,23 @@ mod tests {
         let same = draws.interval(mean(&[2.0; 5]));
         assert_eq!((same.estimate, same.low, same.high), (2.0, 2.0, 2.0));
         assert!(same.above(1.9) && same.below(2.1) && !same.above(2.0));
-        let apart = draws.difference(mean(&[3.0; 5]), &draws, mean(&[2.0; 5]));
+        let apart = draws.difference(mean(&[3.0; 5]), &draws, mean(&[2.0; 5])).interval;
         assert_eq!((apart.estimate, apart.low, apart.high), (1.0, 1.0, 1.0));
         // The same units against themselves, drawn apart: no difference, but not for certain.
         let values = [1.0, 2.0, 3.0, 4.0, 5.0];
-        let none = draws.difference(mean(&values), &draws, mean(&values));
+        let none = draws.difference(mean(&values), &draws, mean(&values)).interval;
         assert!(none.estimate == 0.0 && none.low < -0.5 && none.high > 0.5, "{none:?}");
         assert!(Resamples::new(5, 99, 1).is_err());
+    }
+
+    #[test]
+    fn p_is_twice_the_share_of_draws_beyond_nothing() {
+        // 99 draws, 4 of them at or below nothing: 2 (4 + 1) / (99 + 1).
+        let values = (0..99).map(|draw| if draw < 4 { -1.0 } else { 2.0 }).collect();
+        assert_eq!(Test::of(1.0, values).p, 0.1);
+        assert_eq!(Test::of(-1.0, vec![-1.0; 99]).p, 0.02);
+        assert_eq!(Test::of(0.0, vec![0.0; 99]).p, 1.0);
+        assert!(Test::of(f64::NAN, vec![]).p.is_nan());
+        assert!(Resamples::new(4, 100, 1).unwrap().test(|_| 1.0).p.is_nan());
     }
 }

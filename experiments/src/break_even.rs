@@ -27,7 +27,7 @@ pub struct BreakEven {
     pub copy_us: f64,
     /// Compute a layer, in microseconds.
     pub compute_us: f64,
-    /// MissHandler that a wasted prefetch causes.
+    /// Misses that a prefetch which nothing asks for causes.
     pub pollution: f64,
     /// Share of the copies that must be used for prefetch to pay, from the formula.
     pub computed: f64,
@@ -71,14 +71,14 @@ fn point(
     let outcome = run(ground, &arm)?;
     let (with, without) = (outcome.counts, lru.counts);
     let used = with.prefetches_used as f64;
-    let wasted = with.prefetches as f64 - used;
+    let unused = with.prefetches as f64 - used;
     let more = with.demand_fetches as f64 + used - without.demand_fetches as f64;
     let layers = (shape.layers().len().saturating_sub(1).max(1)) as f64 * with.tokens as f64;
     Ok(Point {
         precision,
         fetch_precision: used / (with.prefetches as f64).max(1.0),
         copies_per_layer: with.prefetches as f64 / layers,
-        pollution: if wasted > 0.0 { (more / wasted).max(0.0) } else { 0.0 },
+        pollution: if unused > 0.0 { (more / unused).max(0.0) } else { 0.0 },
         gain_ps: lru.prices[0].timeline as i128 - outcome.prices[0].timeline as i128,
     })
 }

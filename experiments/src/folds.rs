@@ -28,6 +28,14 @@ pub struct Fold {
     pub order: Option<WorkloadOrder>,
 }
 
+impl Fold {
+    /// What a tested sequence has to do with those before it; all are new where they run as they lie.
+    #[must_use]
+    pub fn repeat(&self, run: usize) -> Repeat {
+        self.order.as_ref().map_or(Repeat::New, |order| order.repeats[run])
+    }
+}
+
 /// All folds of an experiment.
 #[derive(Debug, Clone)]
 pub struct Folds {
@@ -88,10 +96,16 @@ impl Folds {
     /// Share of the tested sequences that are repeats.
     #[must_use]
     pub fn repetition(&self) -> f64 {
-        let orders = || self.folds.iter().filter_map(|fold| fold.order.as_ref());
-        let all: usize = orders().map(|order| order.indices.len()).sum();
-        let repeats = orders().map(|order| order.indices.len() - order.count(Repeat::New));
-        repeats.sum::<usize>() as f64 / all.max(1) as f64
+        let repeats = self.tested() - self.count(Repeat::New);
+        repeats as f64 / self.tested().max(1) as f64
+    }
+
+    /// How many of the tested sequences have this to do with those before them.
+    #[must_use]
+    pub fn count(&self, kind: Repeat) -> usize {
+        let runs =
+            |fold: &Fold| (0..fold.origins.len()).filter(|&run| fold.repeat(run) == kind).count();
+        self.folds.iter().map(runs).sum()
     }
 
     /// Tested sequences, repeats included.

@@ -7,6 +7,7 @@
 mod arm;
 mod bootstrap;
 mod break_even;
+mod compared;
 mod error;
 mod folds;
 mod prefetch;
@@ -19,13 +20,14 @@ mod verdict;
 mod workload_run;
 
 pub use arm::{Arm, Role};
-pub use bootstrap::{Interval, Resamples};
+pub use bootstrap::{Interval, Resamples, Test};
 pub use break_even::BreakEven;
+pub use compared::{Comparison, LinkComparison, Tested};
 pub use error::ExperimentError;
 pub use folds::{Fold, Folds, Parts};
 pub use prefetch::{PredictionCost, PredictorRow, PrefetchReport, prediction_costs, prefetch};
 pub use protocol::{Protocol, ProtocolSummary};
-pub use report::{ArmLink, ArmRow, Block, LeftOut};
+pub use report::{ArmLink, ArmRow, Block, LeftOut, Repeats};
 pub use semantic::{SemanticReport, semantic};
 pub use tally::Tally;
 pub use verdict::Verdict;

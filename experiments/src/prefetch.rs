@@ -12,11 +12,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::break_even::{BreakEven, break_even};
+use crate::compared::too_few_draws;
 use crate::run::{Ground, steps};
-
 use crate::verdict::{self, Verdict};
 use crate::workload_run::{arms, run_workload, too_few, warnings};
-use crate::{Arm, ArmRow, Block, ExperimentError, Folds, LeftOut, Protocol, ProtocolSummary};
+use crate::{Arm, Block, ExperimentError, Folds, LeftOut, Protocol, ProtocolSummary};
 
 /// Halvings of the search for the break-even: precision to within 1%.
 const HALVINGS: u32 = 7;
@@ -142,10 +142,12 @@ pub fn prefetch(
             Ok(found)
         })
         .collect::<Result<_, ExperimentError>>()?;
-    let mut verdicts = pays(&ran.block.rows, &of_arms, &break_even);
+    let mut verdicts = pays(&ran.block, &of_arms, &break_even);
     let mut warnings = warnings(trace, &arms);
     warnings.extend(too_few(ran.units.len()));
-    verdicts.extend(verdict::over_links(&ran.block.rows));
+    warnings.extend(too_few_draws(arms.len(), protocol.resamples));
+    verdicts.extend(verdict::against_references(&ran.block));
+    verdicts.extend(verdict::over_links(&ran.block));
     Ok(PrefetchReport {
         schema: hotset_sim::SCHEMA,
         experiment: "prefetch",
@@ -238,11 +240,11 @@ pub fn prediction_costs(
 
 /// Whether each predictor pays over each link, beside what the break-even of its width says of its
 /// precision.
-fn pays(rows: &[ArmRow], widths: &[Option<u32>], break_even: &[BreakEven]) -> Vec<Verdict> {
-    let predictors = rows.iter().zip(widths).filter(|(row, _)| row.prefetches > 0);
+fn pays(block: &Block, widths: &[Option<u32>], break_even: &[BreakEven]) -> Vec<Verdict> {
+    let predictors = block.rows.iter().zip(widths).filter(|(row, _)| row.prefetches > 0);
     let mut verdicts = Vec::new();
     for (row, width) in predictors {
-        for link in &row.links {
+        for (index, link) in row.links.iter().enumerate() {
             let saved = crate::Interval {
                 estimate: -link.timeline_change_ms.estimate,
                 low: -link.timeline_change_ms.high,
@@ -270,7 +272,7 @@ fn pays(rows: &[ArmRow], widths: &[Option<u32>], break_even: &[BreakEven]) -> Ve
             };
             verdicts.push(Verdict {
                 question: format!("does {} pay over {}?", row.arm, link.link),
-                answer: verdict::answer(&saved),
+                answer: verdict::is_faster(block, &row.arm, index),
                 because: format!(
                     "saves {:+.3} ms a token {}{needed}",
                     saved.estimate,

@@ -5,6 +5,7 @@ use hotset_sim::{Capacity, Scope, SimError, TimeModel};
 use hotset_traces::{Phase, Shape, Trace, Workload};
 use serde::Serialize;
 
+use crate::compared::references;
 use crate::{Arm, ExperimentError, Parts};
 
 /// What an experiment is run under.
@@ -30,6 +31,8 @@ pub struct Protocol {
     pub seed: u64,
     /// What is compared with LRU; empty: the experiment's own choice.
     pub arms: Vec<Arm>,
+    /// What else all arms are compared with.
+    pub against: Vec<Arm>,
 }
 
 /// The protocol in results: with the trace, enough to run it again.
@@ -57,6 +60,10 @@ pub struct ProtocolSummary {
     pub seed: u64,
     /// Only decode steps are replayed.
     pub phase: &'static str,
+    /// What all arms are compared with.
+    pub against: Vec<String>,
+    /// How answers are corrected for the number of arms.
+    pub correction: &'static str,
 }
 
 impl Protocol {
@@ -101,6 +108,8 @@ impl Protocol {
             resamples: self.resamples,
             seed: self.seed,
             phase: "decode",
+            against: references(&self.against).into_iter().map(|arm| arm.name).collect(),
+            correction: "holm",
         })
     }
 }

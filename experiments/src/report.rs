@@ -1,11 +1,11 @@
 //! Rows of results: an arm against LRU, charged over each link.
 
 use hotset_cost_models::Link;
-use hotset_traces::Shape;
+use hotset_traces::{Repeat, Shape};
 use serde::Serialize;
 
 use crate::run::{LinkSums, Outcome};
-use crate::{Arm, Interval, Protocol, Resamples, Role};
+use crate::{Arm, Comparison, Interval, Protocol, Resamples, Role};
 
 /// All arms under one workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,8 +16,30 @@ pub struct Block {
     pub repetition: f64,
     /// Sequences that were tested, repeats included.
     pub tested_sequences: usize,
+    /// Of these, what repeats what.
+    pub repeats: Repeats,
     /// LRU first.
     pub rows: Vec<ArmRow>,
+    /// All arms against LRU, then against each other arm that was asked for.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// Tested sequences by what they have to do with those before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Repeats {
+    /// Of a document that was not there before.
+    pub new: usize,
+    /// Another part of a document that was there before: other tokens, other routes.
+    pub same_document: usize,
+    /// A sequence that ran before: the same tokens and the same routes again.
+    pub same_sequence: usize,
+}
+
+impl Block {
+    /// The comparisons with one arm, in the order of the others' rows.
+    pub fn against<'a>(&'a self, arm: &'a str) -> impl Iterator<Item = &'a Comparison> {
+        self.comparisons.iter().filter(move |compared| compared.against == arm)
+    }
 }
 
 /// One arm.
@@ -35,7 +57,7 @@ pub struct ArmRow {
     pub hit_rate: f64,
     /// Hit rate minus LRU's, in points.
     pub hit_points: Interval,
-    /// MissHandler over LRU's, minus 1.
+    /// Misses over LRU's, minus 1.
     pub misses_change: Interval,
     /// Experts copied because they were asked for.
     pub demand_fetches: u64,
@@ -43,8 +65,10 @@ pub struct ArmRow {
     pub prefetches: u64,
     /// Of those, asked for before they left.
     pub prefetches_used: u64,
-    /// The others.
+    /// Evicted before anything asked for them.
     pub prefetches_wasted: u64,
+    /// All that nothing asked for: those evicted, and those still held when the run ended.
+    pub prefetches_unused: u64,
     /// Experts copied a token.
     pub moved_per_token: f64,
     /// Experts copied, over LRU's.
@@ -88,18 +112,36 @@ pub struct LeftOut {
     pub reason: String,
 }
 
-/// Figures of an outcome, for units drawn so often.
+/// Which runs of the sequences count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// All.
+    All,
+    /// Those that have this to do with the runs before them.
+    Only(Repeat),
+}
+
+/// Figures of an outcome against another's, for units drawn so often.
 pub(crate) struct Figures<'a> {
     pub arm: &'a Outcome,
-    pub lru: &'a Outcome,
+    /// What it is compared with.
+    pub reference: &'a Outcome,
     /// The sequences that were tested: what is drawn.
     pub units: &'a [usize],
+    pub runs: Runs,
 }
 
 impl Figures<'_> {
     fn sum(&self, of: &Outcome, drawn: &[u32], value: impl Fn(&crate::Tally) -> u64) -> f64 {
-        let tallies = self.units.iter().map(|&unit| &of.tallies[unit]);
+        let tallies = of.tallies(self.runs);
+        let tallies = self.units.iter().map(|&unit| &tallies[unit]);
         drawn.iter().zip(tallies).map(|(&n, tally)| f64::from(n) * value(tally) as f64).sum()
+    }
+
+    /// Sequences that have any run that counts.
+    pub fn sequences(&self) -> usize {
+        let tallies = self.arm.tallies(self.runs);
+        self.units.iter().filter(|&&unit| tallies[unit].tokens > 0).count()
     }
 
     pub fn hit_points(&self, drawn: &[u32]) -> f64 {
@@ -107,11 +149,16 @@ impl Figures<'_> {
             let accesses = self.sum(of, drawn, |tally| tally.accesses);
             1.0 - self.sum(of, drawn, |tally| tally.misses) / accesses
         };
-        100.0 * (hit(self.arm) - hit(self.lru))
+        100.0 * (hit(self.arm) - hit(self.reference))
     }
 
     fn ratio(&self, drawn: &[u32], value: impl Fn(&crate::Tally) -> u64 + Copy) -> f64 {
-        self.sum(self.arm, drawn, value) / self.sum(self.lru, drawn, value)
+        self.sum(self.arm, drawn, value) / self.sum(self.reference, drawn, value)
+    }
+
+    /// Timeline over the other's, minus 1.
+    pub fn timeline_change(&self, drawn: &[u32], link: usize) -> f64 {
+        self.wall_ms(self.arm, drawn, link) / self.wall_ms(self.reference, drawn, link) - 1.0
     }
 
     pub fn wall_ms(&self, of: &Outcome, drawn: &[u32], link: usize) -> f64 {
@@ -147,7 +194,8 @@ pub(crate) fn row(
         demand_fetches: counts.demand_fetches,
         prefetches: counts.prefetches,
         prefetches_used: counts.prefetches_used,
-        prefetches_wasted: counts.prefetches - counts.prefetches_used,
+        prefetches_wasted: counts.prefetches_wasted,
+        prefetches_unused: counts.prefetches - counts.prefetches_used,
         moved_per_token: counts.moved() as f64 / counts.tokens.max(1) as f64,
         moved_ratio: draws.interval(|drawn| figures.ratio(drawn, crate::Tally::moved)),
         links: links.collect(),
@@ -171,7 +219,8 @@ impl LinkRow<'_> {
         let counts = figures.arm.counts;
         let ms = |ps: u128| ps as f64 / 1e9 / counts.tokens.max(1) as f64;
         let wall = |of, drawn: &[u32]| figures.wall_ms(of, drawn, index);
-        let change = draws.interval(|drawn| wall(figures.arm, drawn) - wall(figures.lru, drawn));
+        let change =
+            draws.interval(|drawn| wall(figures.arm, drawn) - wall(figures.reference, drawn));
         let worth: f64 = shape
             .layers()
             .iter()
@@ -184,8 +233,7 @@ impl LinkRow<'_> {
             prefetch_hidden_ms_per_token: ms(sums.prefetch_hidden),
             perfect_ms_per_token: ms(sums.perfect),
             timeline_change_ms: change,
-            timeline_change: draws
-                .interval(|drawn| wall(figures.arm, drawn) / wall(figures.lru, drawn) - 1.0),
+            timeline_change: draws.interval(|drawn| figures.timeline_change(drawn, index)),
             point_worth_ms: worth / 100.0 / 1e9,
             point_saved_ms: (hit_points.abs() > 1e-9).then(|| -change.estimate / hit_points),
             late_share: (counts.prefetches_used > 0)

@@ -5,8 +5,9 @@ use hotset_sim::{
     Bucket, Compare, Composition, PREFILL_CHUNK, Parts, PhaseFilter, Prefetch, Preparation, Prices,
     Semantics, Serving, SimError, Spent, Steps, Timeline, Training, Window, replay_timed,
 };
-use hotset_traces::{Phase, Shape, Trace};
+use hotset_traces::{Phase, Repeat, Shape, Trace};
 
+use crate::report::Runs;
 use crate::tally::by_sequence;
 use crate::{Arm, ExperimentError, Fold, Folds, Protocol, Tally};
 
@@ -14,11 +15,41 @@ use crate::{Arm, ExperimentError, Fold, Folds, Protocol, Tally};
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     /// One tally for each sequence of the whole trace that was tested; its repeats are in it.
-    pub tallies: Vec<Tally>,
+    all: Vec<Tally>,
+    /// The same, each run where it belongs: new documents, new parts of known ones, verbatim repeats.
+    by_repeat: [Vec<Tally>; 3],
     /// Counts of all folds.
     pub counts: Sums,
     /// Prices of all folds on each link, picoseconds.
     pub prices: Vec<LinkSums>,
+}
+
+impl Outcome {
+    fn empty(sequences: usize, links: usize) -> Self {
+        let none = || vec![Tally::default(); sequences];
+        Self {
+            all: none(),
+            by_repeat: [none(), none(), none()],
+            counts: Sums::default(),
+            prices: vec![LinkSums::default(); links],
+        }
+    }
+
+    /// One tally for each sequence of the whole trace, of the runs that count.
+    pub fn tallies(&self, runs: Runs) -> &[Tally] {
+        match runs {
+            Runs::All => &self.all,
+            Runs::Only(repeat) => &self.by_repeat[place(repeat)],
+        }
+    }
+}
+
+fn place(repeat: Repeat) -> usize {
+    match repeat {
+        Repeat::New => 0,
+        Repeat::SameDocument => 1,
+        Repeat::SameSequence => 2,
+    }
 }
 
 /// Counts over decode steps.
@@ -30,17 +61,28 @@ pub(crate) struct Sums {
     pub demand_fetches: u64,
     pub prefetches: u64,
     pub prefetches_used: u64,
+    /// Evicted before anything asked for them.
+    pub prefetches_wasted: u64,
 }
 
 impl Sums {
     fn add(&mut self, bucket: &Bucket) {
-        let Self { tokens, accesses, hits, demand_fetches, prefetches, prefetches_used } = self;
+        let Self {
+            tokens,
+            accesses,
+            hits,
+            demand_fetches,
+            prefetches,
+            prefetches_used,
+            prefetches_wasted,
+        } = self;
         *tokens += bucket.tokens;
         *accesses += bucket.accesses;
         *hits += bucket.hits;
         *demand_fetches += bucket.demanded();
         *prefetches += bucket.prefetched();
         *prefetches_used += bucket.prefetches_used;
+        *prefetches_wasted += bucket.prefetches_wasted;
     }
 
     /// Experts copied.
@@ -100,11 +142,7 @@ pub(crate) fn run(ground: &Ground<'_>, arm: &Arm) -> Result<Outcome, ExperimentE
         return Err(SimError::BoundAlone { policy }.into());
     }
     let request = request(ground.protocol, arm);
-    let mut outcome = Outcome {
-        tallies: vec![Tally::default(); ground.sequences],
-        counts: Sums::default(),
-        prices: vec![LinkSums::default(); request.links.len()],
-    };
+    let mut outcome = Outcome::empty(ground.sequences, request.links.len());
     for fold in &ground.folds.folds {
         run_fold(&request, ground.shape, fold, &mut outcome)?;
     }
@@ -149,8 +187,10 @@ fn run_fold(
     let timelines = prepared.timelines().into_iter().map(Timeline::with_steps).collect();
     let (counts, timelines) = replay_timed(trace, steps, prepared.futures(), &setting, timelines)?;
     let times: Vec<_> = timelines.into_iter().map(|timeline| timeline.finish().0).collect();
-    for (origin, tally) in fold.origins.iter().zip(by_sequence(trace, steps, &times)) {
-        outcome.tallies[*origin].add(&tally);
+    for (run, tally) in by_sequence(trace, steps, &times).iter().enumerate() {
+        let origin = fold.origins[run];
+        outcome.all[origin].add(tally);
+        outcome.by_repeat[place(fold.repeat(run))][origin].add(tally);
     }
     let bucket = counts.bucket(Phase::Decode, Window::All);
     outcome.counts.add(&bucket);

@@ -5,6 +5,7 @@ use hotset_sim::{ReplayProgress, TraceSummary};
 use hotset_traces::{Trace, Workload};
 use serde::Serialize;
 
+use crate::compared::too_few_draws;
 use crate::verdict::{self, Verdict};
 use crate::workload_run::{arms, run_workload, too_few, warnings};
 use crate::{Block, ExperimentError, LeftOut, Protocol, ProtocolSummary};
@@ -75,7 +76,8 @@ pub fn semantic(
         shares => shares
             .iter()
             .map(|&repetition| {
-                Some(Workload { repetition, ..protocol.workload.unwrap_or_default() })
+                let as_they_come = Workload { seed: protocol.seed, ..Workload::default() };
+                Some(Workload { repetition, ..protocol.workload.unwrap_or(as_they_come) })
             })
             .collect(),
     };
@@ -87,6 +89,7 @@ pub fn semantic(
     let verdicts = verdict::of_semantic(&runs);
     let mut warnings = warnings(trace, &arms);
     warnings.extend(runs.iter().find_map(|run| too_few(run.units.len())));
+    warnings.extend(too_few_draws(arms.len(), protocol.resamples));
     Ok(SemanticReport {
         schema: hotset_sim::SCHEMA,
         experiment: "semantic",

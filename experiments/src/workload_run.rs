@@ -1,13 +1,14 @@
 //! All arms under one workload: what both experiments run, whatever they ask of the result.
 
 use hotset_sim::{ReplayProgress, SimError};
-use hotset_traces::{Phase, Shape, Trace, Workload};
+use hotset_traces::{Phase, Repeat, Shape, Trace, Workload};
 use rayon::prelude::*;
 
+use crate::compared::{Compared, with_references};
 use crate::protocol::with_baseline;
-use crate::report::{Figures, row};
+use crate::report::{Figures, Runs, row};
 use crate::run::{Ground, Outcome, run};
-use crate::{Arm, Block, ExperimentError, Folds, LeftOut, Protocol, Resamples};
+use crate::{Arm, Block, ExperimentError, Folds, LeftOut, Protocol, Repeats, Resamples};
 
 /// What ran under one workload.
 pub(crate) struct WorkloadRun {
@@ -16,6 +17,14 @@ pub(crate) struct WorkloadRun {
     pub outcomes: Vec<Outcome>,
     pub units: Vec<usize>,
     pub draws: Resamples,
+}
+
+impl WorkloadRun {
+    /// An arm against another, by place, over all runs.
+    pub fn figures(&self, arm: usize, reference: usize) -> Figures<'_> {
+        let (arm, reference) = (&self.outcomes[arm], &self.outcomes[reference]);
+        Figures { arm, reference, units: &self.units, runs: Runs::All }
+    }
 }
 
 /// Few sequences have no interval.
@@ -59,7 +68,8 @@ pub(crate) fn arms(
     defaults: &[String],
 ) -> Result<(Vec<Arm>, Vec<LeftOut>), ExperimentError> {
     if !protocol.arms.is_empty() {
-        return Ok((with_baseline(protocol.arms.clone())?, Vec::new()));
+        let arms = with_baseline(protocol.arms.clone())?;
+        return Ok((with_references(arms, protocol), Vec::new()));
     }
     let (mut able, mut left_out) = (Vec::new(), Vec::new());
     for text in defaults {
@@ -77,7 +87,7 @@ pub(crate) fn arms(
             Err(other) => return Err(other.into()),
         }
     }
-    Ok((with_baseline(able)?, left_out))
+    Ok((with_references(with_baseline(able)?, protocol), left_out))
 }
 
 /// Runs all arms under one workload.
@@ -103,17 +113,25 @@ pub(crate) fn run_workload(
         })
         .collect::<Result<_, ExperimentError>>()?;
     let lru = &outcomes[0];
-    let was_tested = |unit: &usize| lru.tallies[*unit].tokens > 0;
+    let was_tested = |unit: &usize| lru.tallies(Runs::All)[*unit].tokens > 0;
     let units: Vec<usize> = (0..trace.sequences().len()).filter(was_tested).collect();
     let draws = Resamples::new(units.len(), protocol.resamples, protocol.seed)?;
     let rows = arms.par_iter().zip(&outcomes).map(|(arm, outcome)| {
-        row(protocol, shape, arm, &Figures { arm: outcome, lru, units: &units }, &draws)
+        let figures = Figures { arm: outcome, reference: lru, units: &units, runs: Runs::All };
+        row(protocol, shape, arm, &figures, &draws)
     });
+    let compared = Compared { arms, outcomes: &outcomes, units: &units, draws: &draws };
     let block = Block {
         repetition_asked: workload.map(|workload| workload.repetition),
         repetition: folds.repetition(),
         tested_sequences: folds.tested(),
+        repeats: Repeats {
+            new: folds.count(Repeat::New),
+            same_document: folds.count(Repeat::SameDocument),
+            same_sequence: folds.count(Repeat::SameSequence),
+        },
         rows: rows.collect(),
+        comparisons: compared.all(protocol),
     };
     Ok(WorkloadRun { folds, block, outcomes, units, draws })
 }

@@ -2,9 +2,12 @@
 //! experiments tell it.
 
 use hotset_cost_models::find_machine;
-use hotset_experiments::{ArmRow, Parts, PrefetchReport, Protocol, prefetch, semantic};
-use hotset_sim::{Compute, Scope, TimeModel};
-use hotset_traces::{Format, ImportOptions, Trace, Workload, import, testing::shared};
+use hotset_experiments::{ArmRow, Folds, Parts, PrefetchReport, Protocol, prefetch, semantic};
+use hotset_sim::{
+    Compare, Composition, Compute, PREFILL_CHUNK, PhaseFilter, Scope, Semantics, Serving,
+    TimeModel, Training, Window, compare,
+};
+use hotset_traces::{Format, ImportOptions, Repeat, Trace, Workload, import, testing::shared};
 
 fn trace() -> Option<Trace> {
     let path = shared("data/h200-moe/routes.npz")?;
@@ -27,6 +30,7 @@ fn plan(parts: Parts, arms: &[&str]) -> Protocol {
         resamples: 500,
         seed: 1,
         arms: arms.iter().map(|arm| arm.parse().unwrap()).collect(),
+        against: Vec::new(),
     }
 }
 
@@ -50,7 +54,7 @@ fn demand_and_prefetch_are_those_of_the_study() {
         prefetch(&trace, &plan(Parts::Train(50.0), &arms), &[1], &()).unwrap();
     let found = |arm| {
         let row = row(&block.rows, arm);
-        (row.demand_fetches, row.prefetches, row.prefetches_wasted)
+        (row.demand_fetches, row.prefetches, row.prefetches_unused)
     };
     assert_eq!(found("lru"), (783_054, 0, 0));
     assert_eq!(found(arms[0]), (172_858, 739_544, 107_352));
@@ -139,4 +143,132 @@ fn reports_do_not_depend_on_threads() {
         pool.install(|| semantic(&trace, &plan, &[0.0, 1.0], &()).unwrap())
     };
     assert_eq!(run(1), run(2));
+}
+
+fn short() -> Trace {
+    let sequences: Vec<usize> = (0..16).collect();
+    hotset_traces::bundled().unwrap().select_sequences(&sequences).unwrap()
+}
+
+/// The order in which documents come again is drawn from the experiment's seed, whoever gives the
+/// workload.
+#[test]
+fn repeats_are_drawn_from_the_experiment_s_seed() {
+    let trace = short();
+    let hits = |seed, workload| {
+        let plan = Protocol { seed, workload, ..plan(Parts::Folds(2), &["fifo"]) };
+        let report = semantic(&trace, &plan, &[0.5], &()).unwrap();
+        report.blocks[0].rows[0].hit_rate
+    };
+    assert_ne!(hits(1, None), hits(2, None), "the seed was ignored");
+    let drawn = Workload { seed: 2, ..Workload::default() };
+    assert_eq!(hits(2, None), hits(2, Some(drawn)));
+}
+
+/// The same seeds, documents and counts as the orders themselves tell.
+#[test]
+fn verbatim_repeats_are_told_from_new_windows() {
+    let trace = short();
+    let arms = ["semantic", "semantic:from=mean"];
+    let plan = Protocol { seed: 3, ..plan(Parts::Folds(2), &arms) };
+    let report = semantic(&trace, &plan, &[0.0, 0.75], &()).unwrap();
+    let workload = Workload { repetition: 0.75, seed: 3, ..Workload::default() };
+    let folds = Folds::of(&trace, plan.parts, Some(&workload)).unwrap();
+    let repeats = report.blocks[1].repeats;
+    let counted = [Repeat::New, Repeat::SameDocument, Repeat::SameSequence].map(|kind| {
+        let orders = folds.folds.iter().filter_map(|fold| fold.order.as_ref());
+        orders.map(|order| order.count(kind)).sum::<usize>()
+    });
+    assert_eq!([repeats.new, repeats.same_document, repeats.same_sequence], counted);
+    assert!(repeats.same_sequence > 0);
+    let none = report.blocks[0].repeats;
+    assert_eq!((none.same_document, none.same_sequence), (0, 0));
+    let asked = |question: &str| report.verdicts.iter().any(|v| v.question == question);
+    assert!(asked("does semantic gain more on lru in verbatim repeats?"));
+    let windows = asked("does semantic gain more on lru in new windows of documents seen before?");
+    assert_eq!(windows, repeats.same_document > 0);
+    assert!(asked("does semantic gain more on semantic:from=mean as the workload repeats?"));
+    let shown = |question: &str| {
+        report.verdicts.iter().filter(|v| v.question.contains(question)).all(|verdict| {
+            verdict.because.contains("[no interval]") && verdict.answer == "undecided"
+        })
+    };
+    // Fewer than five sequences say nothing of how far they differ.
+    assert!(repeats.same_document >= 5 || shown("in new windows of documents seen before?"));
+    let grown = "does semantic gain more on lru as the workload repeats?";
+    let grown = report.verdicts.iter().find(|v| v.question == grown).unwrap();
+    let told = format!("{} verbatim)", repeats.same_sequence);
+    assert!(grown.because.ends_with(&told), "{}", grown.because);
+}
+
+/// A comparison and an experiment over the same tokens say the same of what prefetch wasted.
+#[test]
+fn wasted_means_one_thing() {
+    let trace = short();
+    let plan = plan(Parts::Train(50.0), &["lru/ahead"]);
+    let found = prefetch(&trace, &plan, &[1], &()).unwrap();
+    let found = row(&found.block.rows, "lru/ahead");
+    let request = Compare {
+        policies: vec![("lru".to_owned(), "lru".parse().unwrap())],
+        scopes: vec![plan.scope],
+        capacities: vec![plan.capacity.clone()],
+        links: plan.links.clone(),
+        machine: None,
+        phase: PhaseFilter::Decode,
+        semantics: Semantics::Event,
+        warmup: None,
+        chunk: PREFILL_CHUNK,
+        expert_bytes: plan.expert_bytes,
+        serving: Serving {
+            prefetch: "ahead".parse().unwrap(),
+            composition: Some(Composition::default()),
+            ..Serving::default()
+        },
+        time: plan.time.clone(),
+        timelines: false,
+        training: Training { share: Some(50.0), ..Training::default() },
+        seed: 1,
+    };
+    let report = compare(&trace, &request, &()).unwrap();
+    let compared = report.rows.iter().find(|row| row.window == Window::All).unwrap();
+    assert_eq!(compared.prefetches, found.prefetches);
+    assert_eq!(compared.prefetches_used, found.prefetches_used);
+    assert_eq!(compared.prefetches_wasted, found.prefetches_wasted);
+    // What nobody asked for was evicted, or is still held.
+    assert_eq!(found.prefetches_unused, found.prefetches - found.prefetches_used);
+    let held = found.prefetches_unused - found.prefetches_wasted;
+    assert!(found.prefetches_wasted > 0 && held <= 256, "{held}");
+}
+
+/// Any arm against any other: the difference of the two against LRU, the other way round with the other
+/// sign, and corrected for all arms.
+#[test]
+fn any_two_arms_are_compared() {
+    let trace = short();
+    let arms = ["semantic", "lru/cross-layer", "fifo"];
+    let against = ["lru/cross-layer", "semantic"].map(|arm| arm.parse().unwrap()).to_vec();
+    let plan = Protocol { against, ..plan(Parts::Folds(2), &arms) };
+    let report = semantic(&trace, &plan, &[], &()).unwrap();
+    let block = &report.blocks[0];
+    let of = |arm: &str, against: &str| {
+        block.against(against).find(|compared| compared.arm == arm).unwrap().hit_points
+    };
+    let points = |arm| row(&block.rows, arm).hit_points.estimate;
+    let registered = of("semantic", "lru/cross-layer");
+    let turned = of("lru/cross-layer", "semantic");
+    let apart = points("semantic") - points("lru/cross-layer");
+    assert!((registered.interval.estimate - apart).abs() < 1e-9);
+    assert!((registered.interval.low + turned.interval.high).abs() < 0.1, "{registered:?}");
+    assert_eq!(registered.interval.estimate, -turned.interval.estimate);
+    for reference in ["lru", "lru/cross-layer", "semantic"] {
+        assert_eq!(block.against(reference).count(), 3, "against {reference}");
+        for compared in block.against(reference) {
+            let tested = compared.hit_points;
+            assert!(tested.p_holm.unwrap() >= tested.p.unwrap(), "{compared:?}");
+            assert_eq!(compared.links.len(), 2);
+        }
+    }
+    let asked = "does semantic hit more often than lru/cross-layer?";
+    let verdict = report.verdicts.iter().find(|verdict| verdict.question == asked).unwrap();
+    assert_eq!(verdict.answer == "no", registered.p_holm.unwrap() <= 0.05 && apart < 0.0);
 }

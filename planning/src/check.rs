@@ -148,7 +148,7 @@ impl Request {
             ));
         }
         if pace.measured.is_some() && (pace.fixed_ms > 0.0 || pace.efficiency.is_some()) {
-            let why = "a measured step has everything in it";
+            let why = "a measured step has kernels and the engine's own in it";
             return Err(PlanError::both(
                 "`Pace::measured`",
                 "`Pace::fixed_ms` or `Pace::efficiency`",

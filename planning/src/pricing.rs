@@ -89,13 +89,18 @@ impl<'a> Pricing<'a> {
         parts.link_ms = moves.burst_ps / 1e9;
         parts.host_ms = moves.host_ps / 1e9;
         parts.disk_ms = moves.disk_ps / 1e9;
-        let (kernels, least) = (parts.kernels(), compute(&self.fastest).kernels());
+        // A measured step is what the accelerator takes with every expert in its slot: misses come on
+        // top of it as they do on top of what is calculated.
+        let (kernels, least) = match self.request.pace.measured {
+            Some(step) => {
+                let measured = step.first_ms + step.further_ms * (tokens_run - 1) as f64;
+                (measured, measured)
+            }
+            None => (parts.kernels(), compute(&self.fastest).kernels()),
+        };
         let alone = moves.alone_ps + moves.host_ps + moves.disk_ps;
         let longest = moves.queued_ps.max(moves.host_ps).max(moves.disk_ps) / 1e9;
-        let times = match self.request.pace.measured {
-            Some(step) => [step.first_ms + step.further_ms * (tokens_run - 1) as f64; 3],
-            None => [kernels + alone / 1e9, kernels + moves.beside_ps / 1e9, least.max(longest)],
-        };
+        let times = [kernels + alone / 1e9, kernels + moves.beside_ps / 1e9, least.max(longest)];
         let rate = |step_ms: f64| Rate {
             step_ms,
             tokens_per_s: tokens_given / step_ms * 1e3,

@@ -185,7 +185,7 @@ pub enum MissPricing {
 /// What a step takes beside what is calculated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Pace {
-    /// A measured step in place of the calculation.
+    /// A measured step, every expert in its slot, in place of what is calculated of it.
     pub measured: Option<MeasuredStep>,
     /// Milliseconds that every step takes on top of the calculation.
     pub fixed_ms: f64,
@@ -193,7 +193,8 @@ pub struct Pace {
     pub efficiency: Option<f64>,
 }
 
-/// What somebody measured of whole steps, in milliseconds.
+/// What somebody measured of whole steps with every expert in its slot, in milliseconds: what misses cost
+/// is added to it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MeasuredStep {
     /// A step of one token.

@@ -85,8 +85,10 @@ pub(crate) fn engine_coefficients(request: &Request) -> Vec<Coefficient> {
     }
     match request.pace.measured {
         Some(step) => {
-            let value =
-                format!("{} ms, {} ms for each further token", step.first_ms, step.further_ms);
+            let value = format!(
+                "{} ms, {} ms for each further token, misses aside",
+                step.first_ms, step.further_ms
+            );
             add("a step", value, Basis::Measured, "`Pace::measured`");
         }
         None if request.pace.fixed_ms > 0.0 => {

@@ -212,3 +212,26 @@ fn h3_residency_speed() {
     let eight = published("h3-residency", "eight_streams_tps", 35.7);
     assert!(eight / 8.0 < measured[2]);
 }
+
+/// A step of 20 ms was measured with every expert in its slot. Where half of them are held by the host,
+/// a token waits for its misses on top: each price is the step and what its own rule makes of the copies.
+#[test]
+fn a_measured_step_pays_for_its_misses() {
+    let mut request = request("gpt-oss-20b", "rtx-4090");
+    request.reserve.free = Some(gib(10.0));
+    let calculated = plan(&request, &Routing::uniform(&request.model)).unwrap();
+    assert_eq!(calculated.fit.verdict, hotset_planning::FitVerdict::Cached);
+    let calculated = calculated.speed.unwrap();
+    assert!(calculated.need.misses > 0.0);
+    request.pace.measured = Some(MeasuredStep { first_ms: 20.0, further_ms: 5.0 });
+    let measured = uniform(&request);
+    let parts = &calculated.parts;
+    let kernels = parts.dense_ms + parts.experts_ms + parts.head_ms + parts.exchange_ms;
+    let on_top = |rate: f64| rate - kernels;
+    near(measured.timeline.step_ms, 20.0 + on_top(calculated.timeline.step_ms), 1e-9);
+    near(measured.no_overlap.step_ms, 20.0 + on_top(calculated.no_overlap.step_ms), 1e-9);
+    assert!(measured.no_overlap.step_ms > measured.timeline.step_ms);
+    assert!(measured.timeline.step_ms > 20.0);
+    assert!(measured.perfect.step_ms >= 20.0);
+    near(measured.perfect.step_ms, calculated.perfect.step_ms.max(20.0), 1e-9);
+}

@@ -1,6 +1,6 @@
 //! A comparison laid out: for people a table a size and phase, for CSV one flat table.
 
-use hotset_sim::{LinkPrice, Report, Row, Settings, TraceSummary, Window};
+use hotset_sim::{LinkPrice, Prefetch, Report, Row, Settings, TraceSummary, Window};
 
 use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
@@ -124,7 +124,17 @@ fn add_prices<'a>(columns: &mut Columns<'a, Shown<'a>>, report: &'a Report, wide
             let name = format!("{} serial", one_line(link));
             add(&name, &name, serial);
         }
+        if prefetches(report) {
+            let name = format!("{} prefetch hidden", one_line(link));
+            let heading = if wide { name.clone() } else { format!("{heading}\nhidden") };
+            add(&heading, &name, |link| Some(link.prefetch_hidden_ms_per_token));
+        }
     }
+}
+
+/// Whether anything was asked to be prefetched.
+pub(crate) fn prefetches(report: &Report) -> bool {
+    report.settings.serving.prefetch != Prefetch::None
 }
 
 fn note(report: &Report, wide: bool) -> String {
@@ -133,6 +143,12 @@ hit: share of distinct experts found resident; cold: until the cache was full;
 moved, MiB: experts and MiB copied a token; x Belady: misses over those of
 Belady's MIN at the same size."
         .to_owned();
+    if report.rows.iter().any(|row| row.bound != "belady") {
+        note.push_str(
+            "\nWhere misses need not be admitted (too few slots for an event, an admission, the\n\
+             host), x Belady is over MIN with bypass: `bound` in JSON and CSV.",
+        );
+    }
     if has_prices(report) {
         note.push_str(match (is_timed(report), wide) {
             (true, false) => "\nLinks: ms a token on the timeline, copies beside compute.",
@@ -141,6 +157,9 @@ Belady's MIN at the same size."
             }
             (false, _) => "\nLinks: serial ms a token, which is without overlap.",
         });
+        if prefetches(report) {
+            note.push_str("\nHidden: compute, demand, and what prefetch exceeds compute by.");
+        }
         let settings = &report.settings;
         if settings.compute_ms_per_token.is_none() && settings.dense_bytes_per_layer.is_none() {
             note.push_str(
@@ -227,6 +246,7 @@ const FLAT: &[Field<Row>] = &[
     Field::flat("mib_per_token", |row| Cell::number(row.mib_per_token, 4)),
     Field::flat("belady_misses", |row| Cell::Count(row.belady_misses)),
     Field::flat("belady_ratio", |row| Cell::number(row.belady_ratio, 6)),
+    Field::flat("bound", |row| row.bound.into()),
 ];
 
 /// Every row in one table.

@@ -2,7 +2,7 @@
 
 use hotset_sim::{Knee, KneeRule, Report, Row, SweepReport, Window};
 
-use crate::compare::{flat_rows, headline};
+use crate::compare::{flat_rows, headline, prefetches};
 use crate::sheet::thousands;
 use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
@@ -57,6 +57,13 @@ fn quantities(report: &Report) -> Vec<Quantity> {
                 Cell::number(ms, 3)
             },
         ));
+        if prefetches(report) {
+            let title = format!("ms a token over {}, prefetch hidden", one_line(name));
+            all.push(Quantity::of(title, move |row| {
+                let link = row.links.get(index);
+                Cell::number(link.map(|link| link.prefetch_hidden_ms_per_token), 3)
+            }));
+        }
     }
     all
 }

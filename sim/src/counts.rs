@@ -44,7 +44,7 @@ pub struct Bucket {
     pub tokens: u64,
     /// Distinct experts asked for, over all events.
     pub accesses: u64,
-    /// Of those, resident and usable at once.
+    /// Of those, in a slot when the event began, its copy complete or on its way.
     pub hits: u64,
     /// Experts copied because they were asked for, by layer, those served through the transient
     /// buffer included; of a streamed prefill, all of a layer's experts.

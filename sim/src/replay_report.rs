@@ -43,7 +43,7 @@ pub struct LayerRow {
     pub layer: u32,
     /// Distinct experts asked for over all steps.
     pub accesses: u64,
-    /// Of those, resident and usable at once.
+    /// Of those, in a slot when the event began, its copy complete or on its way.
     pub hits: u64,
     /// hits / accesses; absent without accesses.
     pub hit_rate: Option<f64>,

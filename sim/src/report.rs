@@ -149,7 +149,8 @@ pub struct Row {
     pub tokens: u64,
     /// Distinct experts asked for over all events (sequential: all accesses).
     pub accesses: u64,
-    /// Of those, resident and usable at once.
+    /// Of those, in a slot when the event began: its copy complete, or still on its way (a late prefetch,
+    /// which the timeline waits for).
     pub hits: u64,
     /// The others.
     pub misses: u64,
@@ -177,7 +178,10 @@ pub struct Row {
     pub moved_per_token: f64,
     /// MiB copied a token; absent where the experts' size is unknown.
     pub mib_per_token: Option<f64>,
-    /// Misses of Belady's MIN (forced admission) at the same slots, phase and window.
+    /// What the row is held against: `belady`, MIN with forced admission, or `belady-bypass` where that is no
+    /// bound (an event needs more than its pool has, a policy or the host leaves misses out).
+    pub bound: &'static str,
+    /// Misses of that bound at the same slots, phase and window.
     pub belady_misses: u64,
     /// misses / belady_misses: 1 is the optimum; absent if the bound has none.
     pub belady_ratio: Option<f64>,

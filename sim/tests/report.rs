@@ -8,6 +8,8 @@ use hotset_sim::{
 };
 use hotset_traces::{Phase, Trace};
 
+use crate::common::decode_trace;
+
 fn request(prefetch: Prefetch) -> Compare {
     let machine = find_machine("h200").unwrap();
     Compare {
@@ -132,4 +134,82 @@ fn what_has_no_timeline_is_told() {
     let link = &report.rows[0].links[0];
     assert_eq!((link.timeline_ms_per_token, link.time), (None, None));
     assert!(link.perfect_ms_per_token > 0.2, "compute is priced all the same");
+}
+
+/// Hits are what was in a slot when the layer's routing was known; of the prefetched ones among them some
+/// are still on their way, and the timeline waits for those.
+#[test]
+fn a_late_prefetch_is_a_hit_that_is_waited_for() {
+    let report = compare(&trace(), &request(ahead()), &()).unwrap();
+    let all = report.rows.iter().find(|row| row.window == Window::All).unwrap();
+    assert_eq!(all.hits + all.demand_fetches, all.accesses);
+    let late = |name: &str| {
+        let link = all.links.iter().find(|link| link.link == name).unwrap();
+        link.time.unwrap().late_prefetches_per_token * all.tokens as f64
+    };
+    let (slow, fast) = (late("h200-pcie"), late("h200-nvlink"));
+    assert!(slow > fast, "a slower link's copies come later: {slow} against {fast}");
+    assert!(slow <= all.prefetches_used as f64, "each of them is a hit: {slow}");
+    // What was copied ahead was asked for, evicted before, or is still held: 256 slots at most.
+    let held = all.prefetches - all.prefetches_used - all.prefetches_wasted;
+    assert!(all.prefetches_wasted > 0 && held <= u64::from(all.capacity_slots), "{held}");
+}
+
+/// Two experts an event and one slot a layer: nothing that must admit both can hit, and MIN with bypass
+/// keeps one of them, which hits twice in three tokens.
+#[test]
+fn a_bound_is_one_where_an_event_needs_more_than_there_is() {
+    let rows: [&[&[u8]]; 3] = [&[&[0, 1]], &[&[0, 1]], &[&[0, 1]]];
+    let trace = decode_trace(4, 1 << 20, &rows).build().unwrap();
+    let named =
+        |names: &[&str]| names.iter().map(|n| (n.to_string(), n.parse().unwrap())).collect();
+    let tight = Compare {
+        policies: named(&["lru", "belady", "belady-bypass"]),
+        scopes: vec![Scope::Layer],
+        capacities: vec![("1".into(), Capacity::Slots(1))],
+        ..request(Prefetch::None)
+    };
+    let report = compare(&trace, &tight, &()).unwrap();
+    let of = |policy: &str| {
+        let row = report.rows.iter().find(|r| r.policy == policy && r.window == Window::All);
+        let row = row.unwrap();
+        (row.misses, row.bound, row.belady_misses, row.belady_ratio)
+    };
+    assert_eq!(of("lru"), (6, "belady-bypass", 4, Some(1.5)));
+    assert_eq!(of("belady"), (6, "belady-bypass", 4, Some(1.5)));
+    assert_eq!(of("belady-bypass"), (4, "belady-bypass", 4, Some(1.0)));
+    assert!(report.warnings.iter().any(|told| told.ends_with("the bound is MIN with bypass")));
+    // Two slots hold both, and the bound is MIN itself.
+    let wide = Compare {
+        policies: named(&["lru"]),
+        capacities: vec![("2".into(), Capacity::Slots(2))],
+        ..tight
+    };
+    let row = &compare(&trace, &wide, &()).unwrap().rows[0];
+    assert_eq!((row.misses, row.bound, row.belady_misses), (2, "belady", 2));
+}
+
+/// What may leave out a miss is held against the bound that may do so too, and no row is below its own.
+#[test]
+fn nothing_that_refuses_is_below_its_bound() {
+    let names = ["lru", "lru+tinylfu", "belady", "belady-bypass"];
+    let request = Compare {
+        policies: names.map(|name| (name.to_owned(), name.parse().unwrap())).to_vec(),
+        capacities: vec![
+            ("3%".into(), Capacity::Percent(3.0)),
+            ("25%".into(), Capacity::Percent(25.0)),
+        ],
+        scopes: vec![Scope::Global, Scope::Layer],
+        timelines: false,
+        ..request(Prefetch::None)
+    };
+    let report = compare(&trace(), &request, &()).unwrap();
+    for row in report.rows.iter().filter(|row| row.window == Window::All) {
+        assert!(row.misses >= row.belady_misses, "{row:?}");
+        let refuses = row.policy.contains("tinylfu") || row.policy == "belady-bypass";
+        // 3% are 30 slots, 1 or 2 a layer; a layer needs 8.
+        let overflows = row.scope == Scope::Layer && row.capacity_slots < 128;
+        let bound = if refuses || overflows { "belady-bypass" } else { "belady" };
+        assert_eq!(row.bound, bound, "{row:?}");
+    }
 }

@@ -76,6 +76,10 @@ pub struct ExperimentArgs {
     /// own choice]
     #[arg(long, value_name = "ARM")]
     pub arm: Vec<String>,
+    /// Also compare all arms with this one, not with LRU alone; may be given again. Answers hold at
+    /// 5% after Holm's correction for the number of arms
+    #[arg(long, value_name = "ARM")]
+    pub against: Vec<String>,
     /// Slots (384), share of all experts (25%) or size (40GiB)
     #[arg(long, value_name = "SIZE", default_value = "25%")]
     pub capacity: String,

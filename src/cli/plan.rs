@@ -203,8 +203,8 @@ pub struct PaceArgs {
     /// Milliseconds that every step takes on top of what is calculated: the engine's own
     #[arg(long, value_name = "MS", default_value_t = 0.0, value_parser = parse::milliseconds)]
     pub fixed_ms: f64,
-    /// Measured milliseconds of a step of one token, and of each further one, in place of the
-    /// calculation: 28.67:5.95
+    /// Measured milliseconds of a step of one token, and of each further one, every expert in its
+    /// slot: 28.67:5.95. Misses are added to it
     #[arg(long, value_name = "MS:MS", value_parser = parse::measured_step)]
     pub measured_step: Option<MeasuredStep>,
     /// Share of its memory's rate that the accelerator reaches [default: measured, else 80%]

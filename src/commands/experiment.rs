@@ -3,11 +3,11 @@
 use hotset::experiments::{Arm, Parts, Protocol, prediction_costs};
 use hotset::traces::{Trace, Workload};
 
-use super::request::{own_compute_warnings, time, with_threads};
+use super::request::{give_priced, time, with_threads};
 use crate::cli::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
-use crate::{commands, output, parse};
+use crate::{commands, parse};
 
 /// The machine and the bytes of attention and router a layer that compute is priced by where
 /// nothing else is said: those of the live runs.
@@ -27,9 +27,8 @@ fn semantic(args: &SemanticArgs) -> Result<Ending, Fault> {
     let protocol = protocol(&args.experiment, None)?;
     let work = || hotset::experiments::semantic(&trace, &protocol, &args.repeat, &Bar::new());
     let report = with_threads(args.experiment.threads, work)??;
-    let mut output = hotset::reports::semantic(&report)?;
-    output.warnings.extend(own_compute_warnings(&args.experiment.time, &protocol.links));
-    output::give(&output, &args.experiment.output)?;
+    let (output, of) = (hotset::reports::semantic(&report)?, &args.experiment);
+    give_priced(output, &of.time, &protocol.links, &of.output)?;
     Ok(Ending::Passed)
 }
 
@@ -41,9 +40,8 @@ fn prefetch(args: &PrefetchArgs) -> Result<Ending, Fault> {
     if args.time_predictors {
         tell_costs(&trace, &protocol, &args.lookahead)?;
     }
-    let mut output = hotset::reports::prefetch(&report)?;
-    output.warnings.extend(own_compute_warnings(&args.experiment.time, &protocol.links));
-    output::give(&output, &args.experiment.output)?;
+    let (output, of) = (hotset::reports::prefetch(&report)?, &args.experiment);
+    give_priced(output, &of.time, &protocol.links, &of.output)?;
     Ok(Ending::Passed)
 }
 
@@ -86,5 +84,6 @@ fn protocol(args: &ExperimentArgs, repetition: Option<f64>) -> Result<Protocol, 
         resamples: args.resamples,
         seed: args.seed,
         arms,
+        against: args.against.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
     })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use hotset::sim::timeline::Recorder;
 use hotset::sim::{Recording, replay_in_full};
 
-use super::request::{request, with_threads};
+use super::request::{give_priced, request, with_threads};
 use crate::cli::InFullArgs;
 use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
@@ -30,7 +30,8 @@ pub fn run(args: &InFullArgs) -> Result<Ending, Fault> {
         let link = request.links.first().map_or("", |link| link.name.as_str());
         write_events(path, &recorder, &format!("{} over {link}", trace.name()))?;
     }
-    output::give(&hotset::reports::in_full(&report)?, &args.compare.output)?;
+    let output = hotset::reports::in_full(&report)?;
+    give_priced(output, &of.time, &request.links, &args.compare.output)?;
     Ok(Ending::Passed)
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use hotset::cost_models::{ComputeSource, Link, MachineProfile};
 use hotset::policies::Need;
 use hotset::policies::miss::MissHandler;
+use hotset::reports::Output;
 use hotset::sim::{
     Arrival, Compare, Composition, Compute, CountedUses, Serving, TimeModel, Training,
 };
@@ -12,6 +13,7 @@ use hotset::traces::Trace;
 
 use crate::cli::{ArrivalName, MissName, ReplayArgs, ServingArgs, TimeArgs};
 use crate::fault::Fault;
+use crate::output::{self, OutputArgs};
 use crate::parse;
 
 /// Flags to a request over `trace`.
@@ -130,9 +132,21 @@ fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition>
     args.concurrency.map(composed)
 }
 
+/// Gives what was priced over these links, with what their own compute warns of: everything that
+/// charges for time goes through here.
+pub fn give_priced(
+    mut output: Output,
+    time: &TimeArgs,
+    links: &[Link],
+    to: &OutputArgs,
+) -> Result<(), Fault> {
+    output.warnings.extend(own_compute_warnings(time, links));
+    output::give(&output, to)
+}
+
 /// Links whose source measured a token's compute beside them, where another compute is priced only
 /// because none was given: beside the wrong one, findings turn around.
-pub fn own_compute_warnings(args: &TimeArgs, links: &[Link]) -> Vec<String> {
+fn own_compute_warnings(args: &TimeArgs, links: &[Link]) -> Vec<String> {
     if args.machine.is_some() || args.compute_ms.is_some() {
         return Vec::new();
     }

@@ -2,11 +2,11 @@
 
 use hotset::sim::{SimError, Sweep, sweep};
 
-use super::request::{request, with_threads};
+use super::request::{give_priced, request, with_threads};
 use crate::cli::SweepArgs;
+use crate::commands;
 use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
-use crate::{commands, output};
 
 /// Sweeps and gives the report.
 pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
@@ -21,6 +21,7 @@ pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
     if let (Err(SimError::Interrupted), Some(journal)) = (&report, &args.resume) {
         eprintln!("the same command goes on with what {} has", journal.display());
     }
-    output::give(&hotset::reports::sweep(&report?)?, &args.output)?;
+    let output = hotset::reports::sweep(&report?)?;
+    give_priced(output, &args.replay.time, &request.compare.links, &args.output)?;
     Ok(Ending::Passed)
 }

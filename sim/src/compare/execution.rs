@@ -80,6 +80,7 @@ fn run_one(
 ) -> Result<ReplayResult, SimError> {
     let (policy, size, timelines) = match job {
         Job::Bound { size } => (&PolicySpec::Belady, &prepared.sizes()[size], Vec::new()),
+        Job::Bypass { size } => (&PolicySpec::BeladyBypass, &prepared.sizes()[size], Vec::new()),
         Job::Policy { policy, size } => {
             let (policy, size) = (&prepared.request().policies[policy].1, &prepared.sizes()[size]);
             if !prepared.is_timed()

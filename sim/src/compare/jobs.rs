@@ -10,6 +10,11 @@ pub(super) enum Job {
         /// Place of the size.
         size: usize,
     },
+    /// The bound with bypass at a size, where forced admission is none.
+    Bypass {
+        /// Place of the size.
+        size: usize,
+    },
     /// A policy at a size.
     Policy {
         /// Place of the policy.
@@ -58,6 +63,28 @@ impl Jobs {
         }
         Self { list, cells }
     }
+
+    /// Holds what `is_bypass` says, by policy and size, against the bound with bypass: one more replay a
+    /// size, behind all others.
+    #[must_use]
+    pub fn with_bypass(mut self, is_bypass: impl Fn(usize, usize) -> bool) -> Self {
+        for cell in self.cells.iter_mut().filter(|cell| is_bypass(cell.policy, cell.size)) {
+            let job = Job::Bypass { size: cell.size };
+            cell.bound = self.list.iter().position(|&known| known == job).unwrap_or_else(|| {
+                self.list.push(job);
+                self.list.len() - 1
+            });
+        }
+        self
+    }
+}
+
+impl Cell {
+    /// The policy that is its bound.
+    pub fn bound(&self) -> PolicySpec {
+        // The forced bound of each size stands at the size's own place.
+        if self.bound == self.size { PolicySpec::Belady } else { PolicySpec::BeladyBypass }
+    }
 }
 
 #[cfg(test)]
@@ -75,5 +102,16 @@ mod tests {
         let timed = Jobs::of(&policies, 2, true);
         assert_eq!(timed.list.len(), 6);
         assert_eq!(timed.cells[1], Cell { policy: 1, size: 0, replay: 3, bound: 0 });
+    }
+
+    #[test]
+    fn the_bound_with_bypass_is_replayed_once_a_size_that_needs_it() {
+        let policies = ["lru", "fifo"].map(|name| (name.to_owned(), name.parse().unwrap()));
+        let jobs = Jobs::of(&policies, 2, false).with_bypass(|_, size| size == 1);
+        assert_eq!(jobs.list[6..], [Job::Bypass { size: 1 }]);
+        let bounds: Vec<usize> = jobs.cells.iter().map(|cell| cell.bound).collect();
+        assert_eq!(bounds, [0, 0, 6, 6]);
+        assert_eq!(jobs.cells[0].bound(), PolicySpec::Belady);
+        assert_eq!(jobs.cells[3].bound(), PolicySpec::BeladyBypass);
     }
 }

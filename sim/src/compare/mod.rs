@@ -3,6 +3,7 @@
 //! Along the data's way: a [`Compare`] is prepared, its jobs are listed and run, their results
 //! become rows, and what a reader must know of these becomes warnings.
 
+mod bounds;
 mod execution;
 mod jobs;
 mod rows;
@@ -10,6 +11,7 @@ mod warnings;
 
 use hotset_traces::Trace;
 
+use self::bounds::Bounds;
 use self::jobs::Jobs;
 use crate::parts::Parts;
 use crate::prepare::Preparation;
@@ -43,6 +45,8 @@ pub(crate) fn report<K: Keeper>(
     progress: &impl ReplayProgress,
 ) -> Result<Report, SimError> {
     let jobs = Jobs::of(&prepared.request().policies, prepared.sizes().len(), prepared.is_timed());
+    let bounds = Bounds::of(prepared);
+    let jobs = jobs.with_bypass(|policy, size| bounds.is_bypass(policy, size));
     progress.begin(jobs.list.len() as u64);
     let keeper = keeper(jobs.list.len())?;
     let results = execution::run_all(&jobs.list, prepared, curves, &keeper, progress)?;

@@ -29,7 +29,9 @@ pub(super) fn rows(
                 let (policy, size) =
                     (&request.policies[cell.policy].0, &prepared.sizes()[cell.size]);
                 let belady_misses = bound.counts.bucket(phase, window).misses();
-                let of = RowOf { policy, size, phase, window, result, counted, belady_misses };
+                let bound = cell.bound().info().name;
+                let of =
+                    RowOf { policy, size, phase, window, result, counted, bound, belady_misses };
                 rows.push(row(prepared, &of));
             }
         }
@@ -45,6 +47,7 @@ struct RowOf<'a> {
     window: Window,
     result: &'a ReplayResult,
     counted: &'a Bucket,
+    bound: &'static str,
     belady_misses: u64,
 }
 
@@ -84,6 +87,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         refetches: bucket.refetches,
         moved_per_token: bucket.moved() as f64 / bucket.tokens as f64,
         mib_per_token: sized.then(|| bytes as f64 / f64::from(1 << 20) / bucket.tokens as f64),
+        bound: of.bound,
         belady_misses: of.belady_misses,
         belady_ratio: ratio(bucket.misses(), of.belady_misses),
         links: if sized {

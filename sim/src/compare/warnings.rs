@@ -53,11 +53,13 @@ fn overflows(size: &Size, rows: &[Row]) -> Option<String> {
         row.window == Window::All && row.scope == size.scope && row.capacity_slots == slots
     };
     let overflows = rows.iter().filter(of_size).map(|row| row.overflow_events).max().unwrap_or(0);
+    let bypassed = rows.iter().filter(of_size).any(|row| row.bound != "belady");
     (overflows > 0).then(|| {
         format!(
             "{} scope, {slots} slots: {overflows} events need more experts than their pool has \
-             slots; their misses went through a transient buffer and were not admitted",
+             slots; their misses went through a transient buffer and were not admitted{}",
             size.scope.name(),
+            if bypassed { ", and the bound is MIN with bypass" } else { "" },
         )
     })
 }

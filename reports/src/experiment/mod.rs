@@ -1,12 +1,17 @@
 //! Experiments laid out: arms against LRU, prices over each link, verdicts.
 
+mod against;
+mod cells;
+
 use hotset_experiments::{
-    ArmLink, ArmRow, Block, BreakEven, Interval, LeftOut, PredictorRow, PrefetchReport,
-    ProtocolSummary, Role, SemanticReport, Verdict,
+    ArmLink, ArmRow, Block, BreakEven, LeftOut, PredictorRow, PrefetchReport, ProtocolSummary,
+    Role, SemanticReport, Verdict,
 };
 
+pub(crate) use self::cells::wrap;
+use self::cells::{ends, ends_of_ratio, estimate, name};
 use crate::compare::headline;
-use crate::{Cell, Field, Output, RenderError, Sheet, one_line};
+use crate::{Cell, Columns, Field, Output, RenderError, Sheet, one_line};
 
 /// The experiment `semantic` in every format.
 ///
@@ -63,24 +68,6 @@ fn settings(settings: &ProtocolSummary) -> String {
     )
 }
 
-/// An arm's name over several lines where it is long: a table is 80 columns wide.
-fn name(arm: &str) -> Cell {
-    let mut lines: Vec<String> = Vec::new();
-    for part in arm.split_inclusive(['/', ',']) {
-        match part.split_once(':') {
-            Some((name, parameters)) if part.len() > 16 => {
-                lines.push(format!("{name}:"));
-                lines.push(format!("  {parameters}"));
-            }
-            _ if lines.last().is_some_and(|line| line.ends_with(',')) => {
-                lines.push(format!("  {part}"));
-            }
-            _ => lines.push(part.to_owned()),
-        }
-    }
-    lines.join("\n").into()
-}
-
 /// The name, and below it what the arm is there for if it is no candidate.
 fn named(row: &ArmRow) -> Cell {
     match (name(&row.arm), role(row.role)) {
@@ -94,33 +81,6 @@ fn role(role: Role) -> &'static str {
         Role::Candidate => "",
         Role::Control => "control",
         Role::Ceiling => "ceiling",
-    }
-}
-
-/// `+1.23`, in this many decimals.
-fn signed(value: f64, decimals: usize) -> String {
-    match value.is_nan() {
-        true => "-".to_owned(),
-        false => format!("{value:+.decimals$}"),
-    }
-}
-
-/// What an interval is around.
-fn estimate(interval: &Interval, scale: f64, decimals: usize) -> Cell {
-    signed(interval.estimate * scale, decimals).into()
-}
-
-/// Its two ends.
-fn ends(interval: &Interval, scale: f64, decimals: usize) -> Cell {
-    let [low, high] = [interval.low, interval.high].map(|end| signed(end * scale, decimals));
-    format!("{low} {high}").into()
-}
-
-/// The two ends of an interval of a ratio, which has no sign.
-fn ends_of_ratio(interval: &Interval) -> Cell {
-    match interval.low.is_nan() {
-        true => "- -".into(),
-        false => format!("{:.2} {:.2}", interval.low, interval.high).into(),
     }
 }
 
@@ -138,16 +98,20 @@ fn of_block(block: &Block) -> Vec<Sheet> {
     let workload = match block.repetition_asked {
         None => format!("{} sequences as they lie", block.tested_sequences),
         Some(asked) => format!(
-            "{} sequences, {:.0}% of them repeats ({:.0}% asked)",
+            "{} sequences, {:.0}% of them repeats ({:.0}% asked):\n\
+             {} of them new windows of documents seen before, {} the same sequences again",
             block.tested_sequences,
             block.repetition * 100.0,
-            asked * 100.0
+            asked * 100.0,
+            block.repeats.same_document,
+            block.repeats.same_sequence,
         ),
     };
     let title = format!("hits and experts moved, {workload}");
     let mut sheets = vec![Sheet::of(title, HITS, &block.rows)];
     let links = block.rows.first().map_or(0, |row| row.links.len());
     sheets.extend((0..links).map(|link| of_link(&block.rows, link)));
+    sheets.extend(against::sheets(block));
     sheets
 }
 
@@ -166,6 +130,15 @@ impl<'a> OverLink<'a> {
         Field::right("time-\nline", "timeline_ms_per_token", |over| {
             Cell::Number(over.link.timeline_ms_per_token, 3)
         }),
+    ];
+
+    /// Where any arm prefetches.
+    const HIDDEN: &'a [Field<Self>] =
+        &[Field::right("hidden", "prefetch_hidden_ms_per_token", |over| {
+            Cell::Number(over.link.prefetch_hidden_ms_per_token, 3)
+        })];
+
+    const ON_LRU: &'a [Field<Self>] = &[
         Field::right("perfect", "perfect_ms_per_token", |over| {
             Cell::Number(over.link.perfect_ms_per_token, 3)
         }),
@@ -188,7 +161,11 @@ fn of_link(rows: &[ArmRow], index: usize) -> Sheet {
     let first = &rows[0].links[index];
     let title = format!("ms a token over {}", one_line(&first.link));
     let over = rows.iter().map(|row| OverLink { row, link: &row.links[index] });
-    let mut sheet = Sheet::of(title, OverLink::COLUMNS, over);
+    let mut columns = Columns::of(OverLink::COLUMNS);
+    if rows.iter().any(|row| row.prefetches > 0) {
+        columns = columns.and(OverLink::HIDDEN);
+    }
+    let mut sheet = columns.and(OverLink::ON_LRU).sheet(title, over);
     sheet.note = format!(
         "a point of hit rate is worth {:.4} ms a token if nothing else moves",
         first.point_worth_ms
@@ -244,7 +221,8 @@ const VERDICTS: &[Field<Verdict>] = &[
 ];
 
 fn verdicts(verdicts: &[Verdict]) -> Option<Sheet> {
-    let title = "verdicts, from the intervals alone";
+    let title = "verdicts, from the intervals alone; an answer holds at 5% after Holm's\n\
+                 correction for all that are asked alike (p is corrected)";
     (!verdicts.is_empty()).then(|| Sheet::of(title, VERDICTS, verdicts))
 }
 
@@ -256,21 +234,6 @@ const LEFT_OUT: &[Field<LeftOut>] = &[
 fn left_out(left_out: &[LeftOut]) -> Option<Sheet> {
     let title = "left out: this trace cannot run";
     (!left_out.is_empty()).then(|| Sheet::of(title, LEFT_OUT, left_out))
-}
-
-/// Lines of at most `width` characters, broken at spaces.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// An arm over one link in one workload.
@@ -304,6 +267,7 @@ impl<'a> FlatRow<'a> {
         Field::flat("prefetches", |flat| Cell::Count(flat.row.prefetches)),
         Field::flat("prefetches_used", |flat| Cell::Count(flat.row.prefetches_used)),
         Field::flat("prefetches_wasted", |flat| Cell::Count(flat.row.prefetches_wasted)),
+        Field::flat("prefetches_unused", |flat| Cell::Count(flat.row.prefetches_unused)),
         Field::flat("moved_per_token", |flat| number(flat.row.moved_per_token)),
         Field::flat("moved_ratio", |flat| number(flat.row.moved_ratio.estimate)),
         Field::flat("moved_ratio_low", |flat| number(flat.row.moved_ratio.low)),
