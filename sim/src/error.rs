@@ -248,6 +248,19 @@ pub enum SimError {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// Something that would take too much memory; nothing was allocated for it.
+    #[error(
+        "{what} would take {bytes} bytes of memory, but may take {limit}: give `Compare::policy_memory` \
+         to allow more"
+    )]
+    Memory {
+        /// What.
+        what: String,
+        /// Bytes that it would take.
+        bytes: u64,
+        /// Bytes that it may take.
+        limit: u64,
+    },
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,

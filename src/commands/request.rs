@@ -6,7 +6,8 @@ use hotset::cost_models::{ComputeSource, Link, MachineProfile};
 use hotset::policies::Need;
 use hotset::policies::miss::MissHandler;
 use hotset::sim::{
-    Arrival, Compare, Composition, Compute, CountedUses, Serving, TimeModel, Training,
+    Arrival, Compare, Composition, Compute, CountedUses, POLICY_MEMORY, Serving, TimeModel,
+    Training,
 };
 use hotset::traces::Trace;
 
@@ -56,6 +57,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
                 .map(|path| histogram(path, args, trace))
                 .transpose()?,
         },
+        policy_memory: args.policy_memory.unwrap_or(POLICY_MEMORY),
         seed: args.seed,
     })
 }

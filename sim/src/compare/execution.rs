@@ -22,6 +22,13 @@ pub(crate) struct ReplayResult {
 }
 
 impl ReplayResult {
+    /// Whether a replay over so many layers and links can have given it.
+    pub fn is_possible(&self, layers: usize, links: usize) -> bool {
+        self.counts.are_possible(layers)
+            && (self.times.is_empty() || self.times.len() == links)
+            && self.times.iter().all(|times| times.are_possible(layers))
+    }
+
     fn counted(counts: Counts) -> Self {
         Self { counts, times: Vec::new() }
     }
@@ -128,23 +135,29 @@ impl<'a> Curves<'a> {
         }
     }
 
-    fn of(&self, scope: Scope) -> &LruCurve {
+    /// `None` where it would take more memory than is allowed; replays count the same.
+    fn of(&self, scope: Scope) -> Option<&LruCurve> {
+        let bytes = LruCurve::memory(self.prepared.trace().shape(), scope);
+        if bytes > self.prepared.request().policy_memory {
+            return None;
+        }
         let cell = if scope == Scope::Global { &self.global } else { &self.layer };
         let (trace, steps) = (self.prepared.trace(), self.prepared.steps());
-        cell.get_or_init(|| LruCurve::of(trace, steps, &self.prepared.request().curve(scope)))
+        let curve = || LruCurve::of(trace, steps, &self.prepared.request().curve(scope));
+        Some(cell.get_or_init(curve))
     }
 
     /// What a replay of `policy` would count, where a curve tells and is worth its while.
     fn counts(&self, policy: &PolicySpec, size: &Size) -> Option<Counts> {
         let told = self.applies && self.pays && is_lru(policy) && size.scope != Scope::Adaptive;
-        told.then(|| self.of(size.scope).counts(&size.slots)).flatten()
+        told.then(|| self.of(size.scope)?.counts(&size.slots)).flatten()
     }
 
     /// The curves of the request's scopes; none where none apply.
     pub fn all(&self) -> Vec<(Scope, LruCurve)> {
         let scopes = self.prepared.request().scopes.iter();
         let scopes = scopes.filter(|scope| self.applies && **scope != Scope::Adaptive);
-        scopes.map(|&scope| (scope, self.of(scope).clone())).collect()
+        scopes.filter_map(|&scope| Some((scope, self.of(scope)?.clone()))).collect()
     }
 }
 

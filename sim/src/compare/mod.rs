@@ -8,9 +8,11 @@ mod jobs;
 mod rows;
 mod warnings;
 
+use hotset_policies::PolicySpec;
 use hotset_traces::Trace;
 
 use self::jobs::Jobs;
+use crate::memory::{self, policy_bytes};
 use crate::parts::Parts;
 use crate::prepare::Preparation;
 use crate::report::{Report, SCHEMA, Settings, TraceSummary};
@@ -42,7 +44,16 @@ pub(crate) fn report<K: Keeper>(
     keeper: impl FnOnce(usize) -> Result<K, SimError>,
     progress: &impl ReplayProgress,
 ) -> Result<Report, SimError> {
-    let jobs = Jobs::of(&prepared.request().policies, prepared.sizes().len(), prepared.is_timed());
+    let request = prepared.request();
+    for size in prepared.sizes() {
+        let bytes = policy_bytes(&PolicySpec::Belady, &size.slots, prepared.shape());
+        memory::check("the bound, belady,", bytes, request.policy_memory)?;
+    }
+    let refused = |policy, size| {
+        prepared.refused().iter().any(|refused| (refused.policy, refused.size) == (policy, size))
+    };
+    let (sizes, timed) = (prepared.sizes().len(), prepared.is_timed());
+    let jobs = Jobs::of(&request.policies, sizes, timed, refused);
     progress.begin(jobs.list.len() as u64);
     let keeper = keeper(jobs.list.len())?;
     let results = execution::run_all(&jobs.list, prepared, curves, &keeper, progress)?;
@@ -56,7 +67,8 @@ pub(crate) fn report<K: Keeper>(
     })
 }
 
-fn settings(prepared: &Preparation<'_>) -> Settings {
+/// What made a result, for its reader.
+pub(crate) fn settings(prepared: &Preparation<'_>) -> Settings {
     let request = prepared.request();
     let histogram = request.training.histogram.as_ref();
     Settings {
