@@ -261,6 +261,9 @@ pub enum SimError {
         /// Bytes that it may take.
         limit: u64,
     },
+    /// A trace that is not what it says, or not what it was when it was opened.
+    #[error("{0}")]
+    Trace(String),
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -270,6 +273,12 @@ pub enum SimError {
     /// An impossible cache.
     #[error(transparent)]
     Cache(#[from] CacheError),
+}
+
+impl From<hotset_traces::Error> for SimError {
+    fn from(error: hotset_traces::Error) -> Self {
+        Self::Trace(error.to_string())
+    }
 }
 
 impl SimError {

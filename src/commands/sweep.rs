@@ -1,12 +1,12 @@
 //! `hotset sweep`.
 
-use hotset::sim::{SimError, Sweep, sweep};
+use hotset::sim::{Sweep, sweep};
 
 use super::request::{request, with_threads};
 use crate::cli::SweepArgs;
 use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
-use crate::{commands, output};
+use crate::{commands, interrupt, output};
 
 /// Sweeps and gives the report.
 pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
@@ -16,11 +16,11 @@ pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
         knee_ms_per_gib: args.knee,
         journal: args.resume.clone(),
     };
-    let work = || sweep(&trace, &request, &Bar::new());
-    let report = with_threads(args.replay.threads, work)?;
-    if let (Err(SimError::Interrupted), Some(journal)) = (&report, &args.resume) {
-        eprintln!("the same command goes on with what {} has", journal.display());
+    if let Some(journal) = &args.resume {
+        interrupt::goes_on(format!("the same command goes on with what {} has", journal.display()));
     }
-    output::give(&hotset::reports::sweep(&report?)?, &args.output)?;
+    let work = || sweep(&trace, &request, &Bar::new());
+    let report = with_threads(args.replay.threads, work)??;
+    output::give(&hotset::reports::sweep(&report)?, &args.output)?;
     Ok(Ending::Passed)
 }

@@ -1,9 +1,11 @@
 //! Runs the jobs of a comparison, in parallel over rayon's current pool.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 
 use hotset_policies::PolicySpec;
 use hotset_policies::miss::MissHandler;
+use hotset_traces::Trace;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -56,14 +58,22 @@ impl Keeper for () {
     }
 }
 
+/// What jobs are run with.
+pub(super) struct Run<'r, K, W> {
+    /// The whole trace, as it was opened.
+    pub trace: &'r Trace,
+    pub prepared: &'r Preparation<'r>,
+    pub curves: &'r Curves<'r>,
+    pub keeper: &'r K,
+    pub progress: &'r W,
+}
+
 /// Runs all jobs; the results are in their order, whatever the number of threads.
-pub(super) fn run_all(
+pub(super) fn run_all<K: Keeper, W: ReplayProgress>(
     jobs: &[Job],
-    prepared: &Preparation<'_>,
-    curves: &Curves<'_>,
-    keeper: &impl Keeper,
-    progress: &impl ReplayProgress,
+    run: &Run<'_, K, W>,
 ) -> Result<Vec<ReplayResult>, SimError> {
+    let Run { trace, prepared, curves, keeper, progress } = run;
     let run = |(index, job): (usize, &Job)| {
         if progress.cancelled() {
             return Err(SimError::Interrupted);
@@ -72,12 +82,26 @@ pub(super) fn run_all(
             progress.skip();
             return Ok(result);
         }
-        let result = run_one(*job, prepared, curves)?;
+        let result = unless_changed(trace, || run_one(*job, prepared, curves))?;
         keeper.keep(index, &result)?;
         progress.advance();
         Ok(result)
     };
     jobs.par_iter().enumerate().map(run).collect()
+}
+
+/// The result of `work` over a trace that is still what it was. Ids that somebody writes into a
+/// mapped file are not checked again and may end the work in a panic.
+fn unless_changed<T>(
+    trace: &Trace,
+    work: impl FnOnce() -> Result<T, SimError>,
+) -> Result<T, SimError> {
+    if !trace.is_mapped() {
+        return work();
+    }
+    let worked = catch_unwind(AssertUnwindSafe(work));
+    trace.check_unchanged()?;
+    worked.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn run_one(

@@ -11,6 +11,7 @@ mod warnings;
 use hotset_policies::PolicySpec;
 use hotset_traces::Trace;
 
+use self::execution::Run;
 use self::jobs::Jobs;
 use crate::memory::{self, policy_bytes};
 use crate::parts::Parts;
@@ -44,6 +45,8 @@ pub(crate) fn report<K: Keeper>(
     keeper: impl FnOnce(usize) -> Result<K, SimError>,
     progress: &impl ReplayProgress,
 ) -> Result<Report, SimError> {
+    // Its digests stand in the report, and in a journal they decide what is gone on with.
+    trace.check_digests()?;
     let request = prepared.request();
     for size in prepared.sizes() {
         let bytes = policy_bytes(&PolicySpec::Belady, &size.slots, prepared.shape());
@@ -56,7 +59,10 @@ pub(crate) fn report<K: Keeper>(
     let jobs = Jobs::of(&request.policies, sizes, timed, refused);
     progress.begin(jobs.list.len() as u64);
     let keeper = keeper(jobs.list.len())?;
-    let results = execution::run_all(&jobs.list, prepared, curves, &keeper, progress)?;
+    let results = execution::run_all(
+        &jobs.list,
+        &Run { trace, prepared, curves, keeper: &keeper, progress },
+    )?;
     let rows = rows::rows(prepared, &jobs.cells, &results)?;
     Ok(Report {
         schema: SCHEMA,
