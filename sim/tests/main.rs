@@ -4,6 +4,8 @@ mod common;
 mod curve;
 mod limits;
 mod live;
+mod memory;
+mod memory;
 mod preparation;
 mod queueing;
 mod report;

@@ -61,7 +61,7 @@ impl Machine {
                 self.make(Object::Array { element: Element::U8, shape, data: Value::None }, 0)
             }
             (Name::NumpyDtype, [code, ..]) => {
-                let element = match self.pickle.text(*code) {
+                let element = match self.pickle.name(*code) {
                     Some("u1") => Element::U8,
                     Some("i1") => Element::I8,
                     Some("i2") => Element::I16,
@@ -83,7 +83,7 @@ impl Machine {
         let target = self.target()?;
         match (&self.pickle.objects[target], &state[..]) {
             (&Object::Dtype { element, .. }, [_, order, ..]) => {
-                let little = self.pickle.text(*order) != Some(">");
+                let little = self.pickle.name(*order) != Some(">");
                 self.pickle.objects[target] = Object::Dtype { element, little };
                 Ok(())
             }
