@@ -37,7 +37,7 @@ fn every_long_work_ends_soon_and_says_what_it_was() {
     let trace = long_trace(folder.path());
     let [out, journal] = ["out.hst", "journal"].map(|name| folder.path().join(name));
     let (out, journal) = (out.to_str().unwrap(), journal.to_str().unwrap());
-    let policies = "td-logistic,td-table,lecar,lirs,semantic-age";
+    let policies = "td-logistic,td-table,lecar,lirs,lru-k";
     let each = [
         (
             vec!["replay", &trace, "--policy", "td-logistic", "--expert-size", "1MiB"],
@@ -45,7 +45,7 @@ fn every_long_work_ends_soon_and_says_what_it_was() {
         ),
         (vec!["compare", &trace, "--policy", policies, "--no-timeline"], "hotset compare"),
         (vec!["sweep", &trace, "--policy", policies, "--resume", journal], "hotset sweep"),
-        (vec!["trace", "shuffle", &trace, "-o", out, "--zstd", "22"], "hotset trace shuffle"),
+        (vec!["trace", "shuffle", &trace, "-o", out, "--zstd", "19"], "hotset trace shuffle"),
         (
             vec!["experiment", "prefetch", &trace, "--expert-size", "1MiB"],
             "hotset experiment prefetch",

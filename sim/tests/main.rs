@@ -5,7 +5,6 @@ mod curve;
 mod limits;
 mod live;
 mod memory;
-mod memory;
 mod preparation;
 mod queueing;
 mod report;

@@ -89,6 +89,35 @@ fn predictors_and_splits_are_asked_too() {
     assert!(told.starts_with("an adaptive split of the slots would take "), "{told}");
 }
 
+/// Asks to stop as soon as the first replay has begun.
+struct StopAtOnce(std::sync::atomic::AtomicU32);
+
+impl hotset_sim::ReplayProgress for StopAtOnce {
+    fn begin(&self, _: u64) {}
+    fn advance(&self) {
+        panic!("a replay came to its end");
+    }
+    fn cancelled(&self) -> bool {
+        // Not before the first replay, which asks before it begins.
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) > 0
+    }
+}
+
+#[test]
+fn a_replay_stops_on_the_way() {
+    let config = hotset_traces::SynthConfig { layers: 4, tokens: 40_000, ..Default::default() };
+    let trace = hotset_traces::synth::generate(&config).unwrap();
+    for (semantics, policy) in
+        [(Semantics::Event, "lru"), (Semantics::Sequential, "lru"), (Semantics::Event, "belady")]
+    {
+        let request = Compare { semantics, ..request(&[policy], Scope::Global) };
+        // A single thread, so that the first replay alone has begun.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let stopped = pool.install(|| compare(&trace, &request, &StopAtOnce(0.into())));
+        assert_eq!(stopped.unwrap_err(), SimError::Interrupted);
+    }
+}
+
 /// The two tokens as two sequences, one to train on.
 fn halves(trace: &Trace) -> Trace {
     let sequences = trace.sequences();

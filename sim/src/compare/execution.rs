@@ -10,10 +10,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::jobs::Job;
+use crate::drive::Way;
 use crate::prepare::{Preparation, Size};
+use crate::replay::replay_watched;
 use crate::{
     Counts, LruCurve, Prefetch, Prefill, ReplayProgress, Scope, Semantics, Serving, SimError,
-    Timeline, Times, replay_timed,
+    Timeline, Times,
 };
 
 /// What a replay gave: counts, and the times over each link where there are timelines.
@@ -82,7 +84,7 @@ pub(super) fn run_all<K: Keeper, W: ReplayProgress>(
             progress.skip();
             return Ok(result);
         }
-        let result = unless_changed(trace, || run_one(*job, prepared, curves))?;
+        let result = unless_changed(trace, || run_one(*job, prepared, curves, *progress))?;
         keeper.keep(index, &result)?;
         progress.advance();
         Ok(result)
@@ -108,6 +110,7 @@ fn run_one(
     job: Job,
     prepared: &Preparation<'_>,
     curves: &Curves<'_>,
+    progress: &dyn ReplayProgress,
 ) -> Result<ReplayResult, SimError> {
     let (policy, size, timelines) = match job {
         Job::Bound { size } => (&PolicySpec::Belady, &prepared.sizes()[size], Vec::new()),
@@ -122,8 +125,8 @@ fn run_one(
         }
     };
     let setting = prepared.setting(policy, size);
-    let (trace, steps) = (prepared.trace(), prepared.steps());
-    let (counts, timelines) = replay_timed(trace, steps, prepared.futures(), &setting, timelines)?;
+    let (trace, way) = (prepared.trace(), &Way { steps: prepared.steps(), progress });
+    let (counts, timelines) = replay_watched(trace, way, prepared.futures(), &setting, timelines)?;
     Ok(ReplayResult::timed(counts, timelines))
 }
 
