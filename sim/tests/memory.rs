@@ -84,7 +84,7 @@ fn predictors_and_splits_are_asked_too() {
     let shape = Shape::uniform(64, 60_000, 1).unwrap();
     let ids = (0..128).map(|n| n as u16).collect();
     let wide = TraceBuilder::new("wide", shape, Ids::U16(ids)).build().unwrap();
-    let adaptive = request(&["lru"], Scope::Adaptive);
+    let adaptive = Compare { policy_memory: 1 << 28, ..request(&["lru"], Scope::Adaptive) };
     let told = compare(&halves(&wide), &adaptive, &()).unwrap_err().to_string();
     assert!(told.starts_with("an adaptive split of the slots would take "), "{told}");
 }
