@@ -177,6 +177,10 @@ pub struct ReplayArgs {
     /// An expert's size: bytes, MiB, or 2048x512x3:nvfp4 [default: as recorded]
     #[arg(long, value_name = "SIZE", value_parser = parse::expert_size)]
     pub expert_size: Option<u64>,
+    /// Memory that the policies of one replay may take; a policy that would take more is left out
+    /// with a warning [default: 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse::size)]
+    pub policy_memory: Option<u64>,
     /// Leave the timelines out: faster, and only the prices that need none
     #[arg(long)]
     pub no_timeline: bool,

@@ -91,6 +91,9 @@ pub enum Fault {
         /// The system's reason.
         reason: std::io::Error,
     },
+    /// Ctrl-C, before the results were given.
+    #[error("interrupted")]
+    Interrupted,
     /// A flag's value.
     #[error("{0}")]
     Usage(String),
@@ -100,7 +103,7 @@ impl Fault {
     /// Tells the person, and gives the exit code.
     pub fn report(&self) -> ExitCode {
         if interrupt::requested() {
-            eprintln!("interrupted; nothing was written");
+            interrupt::tell();
             return ExitCode::from(3);
         }
         eprintln!("error: {}", visible(&with_flags(&self.to_string())));

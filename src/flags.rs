@@ -44,6 +44,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("Settings::machine", "--machine"),
     ("Compare::expert_bytes", "--expert-size"),
     ("Compare::links", "--link"),
+    ("Compare::policy_memory", "--policy-memory"),
     ("Compare::scopes", "--scope"),
     ("Compare::timelines", "--no-timeline"),
     ("Protocol::expert_bytes", "--expert-size"),

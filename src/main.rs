@@ -13,13 +13,16 @@ mod progress;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+use hotset::traces::end_on_lost_pages;
 
 use cli::{Cli, Command, TraceCommand};
 use fault::{Ending, Fault};
 
 fn main() -> ExitCode {
     interrupt::install();
+    end_on_lost_pages();
     let command = Cli::command();
     let parsed = command.clone().try_get_matches();
     let both = parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
@@ -27,12 +30,24 @@ fn main() -> ExitCode {
         Ok(both) => both,
         Err(told) => return output::print_help_or_usage(&told),
     };
+    interrupt::name(named(&matches));
     let kept = output::refuse_outputs_that_are_inputs(&command, &matches);
     match kept.and_then(|()| run(cli)) {
         Ok(Ending::Passed) => ExitCode::SUCCESS,
         Ok(Ending::Failed) => ExitCode::from(1),
         Err(fault) => fault.report(),
     }
+}
+
+/// The command as it was typed, without its arguments.
+fn named(matches: &ArgMatches) -> String {
+    let mut words = vec!["hotset"];
+    let mut at = matches;
+    while let Some((word, below)) = at.subcommand() {
+        words.push(word);
+        at = below;
+    }
+    words.join(" ")
 }
 
 fn run(cli: Cli) -> Result<Ending, Fault> {

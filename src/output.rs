@@ -53,6 +53,9 @@ impl From<FormatName> for Format {
 
 /// Renders `output` as the flags ask; warnings go to standard error.
 pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
+    if interrupt::requested() {
+        return Err(Fault::Interrupted);
+    }
     let mut output = output.clone();
     // Before lines are broken: a flag is shorter than the field that it sets.
     for sheet in output.sheets.iter_mut().chain(output.wide.iter_mut().flatten()) {

@@ -2,8 +2,9 @@
 
 use hotset_policies::Need;
 use hotset_sim::{
-    Bucket, Compare, Composition, PREFILL_CHUNK, Parts, PhaseFilter, Prefetch, Preparation, Prices,
-    Semantics, Serving, SimError, Spent, Steps, Timeline, Training, Window, replay_timed,
+    Bucket, Compare, Composition, POLICY_MEMORY, PREFILL_CHUNK, Parts, PhaseFilter, Prefetch,
+    Preparation, Prices, Semantics, Serving, SimError, Spent, Steps, Timeline, Training, Window,
+    replay_timed,
 };
 use hotset_traces::{Phase, Repeat, Shape, Trace};
 
@@ -170,6 +171,7 @@ fn request(protocol: &Protocol, arm: &Arm) -> Compare {
         time: protocol.time.clone(),
         timelines: true,
         training: Training::default(),
+        policy_memory: POLICY_MEMORY,
         seed: protocol.seed,
     }
 }

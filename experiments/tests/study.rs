@@ -4,8 +4,8 @@
 use hotset_cost_models::find_machine;
 use hotset_experiments::{ArmRow, Folds, Parts, PrefetchReport, Protocol, prefetch, semantic};
 use hotset_sim::{
-    Compare, Composition, Compute, PREFILL_CHUNK, PhaseFilter, Scope, Semantics, Serving,
-    TimeModel, Training, Window, compare,
+    Compare, Composition, Compute, POLICY_MEMORY, PREFILL_CHUNK, PhaseFilter, Scope, Semantics,
+    Serving, TimeModel, Training, Window, compare,
 };
 use hotset_traces::{Format, ImportOptions, Repeat, Trace, Workload, import, testing::shared};
 
@@ -227,6 +227,7 @@ fn wasted_means_one_thing() {
         time: plan.time.clone(),
         timelines: false,
         training: Training { share: Some(50.0), ..Training::default() },
+        policy_memory: POLICY_MEMORY,
         seed: 1,
     };
     let report = compare(&trace, &request, &()).unwrap();

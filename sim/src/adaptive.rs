@@ -21,6 +21,17 @@ pub struct AdaptiveSplit {
 }
 
 impl AdaptiveSplit {
+    /// Bytes that the splits of layers of so many experts each take.
+    pub(crate) fn memory(experts: impl Iterator<Item = u32>) -> u64 {
+        let (mut slots, mut bytes) = (0u64, 0u64);
+        for experts in experts {
+            slots += u64::from(experts);
+            // The choices of this layer; and its curve, twice.
+            bytes = bytes.saturating_add(4 * slots + 16 * u64::from(experts));
+        }
+        bytes.saturating_add(16 * slots)
+    }
+
     /// Learns the split from LRU's misses on `training`. A layer's curve comes from one pass; for
     /// fewer slots than its widest event has experts (see [`LruCurve::exact_from`]) from a replay
     /// each, all layers at once.

@@ -4,7 +4,7 @@ use hotset_policies::BypassBound;
 use hotset_traces::{Phase, Trace};
 
 use crate::capacity::dimensions;
-use crate::drive::{EventSink, drive_wide};
+use crate::drive::{EventSink, Way, drive_wide};
 use crate::meter::{Meter, Served};
 use crate::timeline::{LayerDemand, Timeline};
 use crate::{Counts, Futures, Semantics, Setting, SimError, Steps};
@@ -13,7 +13,7 @@ use crate::{Counts, Futures, Semantics, Setting, SimError, Steps};
 /// unplaced.
 pub(crate) fn replay_bypass(
     trace: &Trace,
-    steps: &Steps,
+    way: &Way<'_>,
     futures: &Futures<'_>,
     setting: &Setting,
     timelines: Vec<Timeline>,
@@ -35,10 +35,15 @@ pub(crate) fn replay_bypass(
         timelines,
     };
     let wanted = |phase: Phase| setting.phase.wants(phase);
-    match setting.semantics {
-        Semantics::Event => drive_wide(trace, steps, wanted, &mut sink),
-        Semantics::Sequential => drive_wide(trace, &Steps::of(trace, 1), wanted, &mut sink),
-    }
+    let single;
+    let steps = match setting.semantics {
+        Semantics::Event => way.steps,
+        Semantics::Sequential => {
+            single = Steps::of(trace, 1);
+            &single
+        }
+    };
+    drive_wide(trace, &Way { steps, progress: way.progress }, wanted, &mut sink)?;
     Ok((sink.meter.finish(), sink.timelines))
 }
 

@@ -37,6 +37,9 @@ impl Window {
     }
 }
 
+/// More than any run counts; 65,536 layers of it can still be added up.
+const MOST_COUNTED: u64 = 1 << 46;
+
 /// Counts of one phase in one window.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
@@ -71,6 +74,15 @@ pub struct Bucket {
 impl Bucket {
     fn new(layers: usize) -> Self {
         Self { demand_fetches: vec![0; layers], prefetches: vec![0; layers], ..Self::default() }
+    }
+
+    /// Whether sums over it stay within 64 bits, and it has these layers.
+    fn is_possible(&self, layers: usize) -> bool {
+        let copies = || self.demand_fetches.iter().chain(&self.prefetches);
+        self.demand_fetches.len() == layers
+            && self.prefetches.len() == layers
+            && self.hits <= self.accesses
+            && copies().chain([&self.tokens, &self.accesses]).all(|&count| count <= MOST_COUNTED)
     }
 
     /// Accesses that were not hits.
@@ -157,6 +169,17 @@ impl Counts {
     pub(crate) fn with_layers(mut self) -> Self {
         self.by_layer = vec![(0, 0); Phase::ALL.len() * self.layers];
         self
+    }
+
+    /// Whether these can be the counts of a replay over so many layers. A file from which counts
+    /// are read may hold anything.
+    pub(crate) fn are_possible(&self, layers: usize) -> bool {
+        let by_layer = Phase::ALL.len() * layers;
+        self.layers == layers
+            && self.buckets.len() == Phase::ALL.len()
+            && self.buckets.iter().flatten().all(|bucket| bucket.is_possible(layers))
+            && (self.by_layer.is_empty() || self.by_layer.len() == by_layer)
+            && self.by_layer.iter().all(|(accesses, hits)| hits <= accesses)
     }
 
     /// Accesses and hits of one layer in one phase, zero where a replay does not count them (one

@@ -5,7 +5,7 @@ use std::ops::Range;
 use hotset_policies::ExpertId;
 use hotset_traces::{IdColumn, Phase, Trace};
 
-use crate::Steps;
+use crate::{ReplayProgress, SimError, Steps};
 
 /// Receives a trace's events.
 pub trait EventSink<E> {
@@ -32,18 +32,59 @@ pub fn drive<E: ExpertId>(
     wanted: impl Fn(Phase) -> bool,
     sink: &mut impl EventSink<E>,
 ) {
-    walk(trace, ids, steps, wanted, sink);
+    // Nobody asks it to stop.
+    let _ = walk(trace, ids, &Way { steps, progress: &() }, wanted, sink);
 }
 
 /// [`drive`] for sinks that take ids of 16 bits, whatever the column's width: what is compiled
 /// for each policy is then compiled once, not once a width.
+///
+/// # Errors
+/// [`SimError::Interrupted`], within so many accesses of being asked as some milliseconds take.
 pub(crate) fn drive_wide(
     trace: &Trace,
-    steps: &Steps,
+    way: &Way<'_>,
     wanted: impl Fn(Phase) -> bool,
     sink: &mut impl EventSink<u16>,
-) {
-    walk(trace, WideIds::of(trace), steps, wanted, sink);
+) -> Result<(), SimError> {
+    walk(trace, WideIds::of(trace), way, wanted, sink)
+}
+
+/// The steps to walk through, and who may ask to stop on the way.
+pub(crate) struct Way<'a> {
+    pub steps: &'a Steps,
+    pub progress: &'a dyn ReplayProgress,
+}
+
+/// Accesses between two looks at whether to stop.
+const ACCESSES_A_LOOK: usize = 1 << 18;
+
+/// Looks from time to time at whether to stop.
+pub(crate) struct Lookout<'a> {
+    progress: &'a dyn ReplayProgress,
+    left: usize,
+}
+
+impl<'a> Lookout<'a> {
+    pub fn new(progress: &'a dyn ReplayProgress) -> Self {
+        Self { progress, left: ACCESSES_A_LOOK }
+    }
+
+    /// So many accesses are done.
+    ///
+    /// # Errors
+    /// [`SimError::Interrupted`].
+    #[inline(always)]
+    pub fn pass(&mut self, accesses: usize) -> Result<(), SimError> {
+        self.left = self.left.saturating_sub(accesses);
+        if self.left == 0 { self.look() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn look(&mut self) -> Result<(), SimError> {
+        self.left = ACCESSES_A_LOOK;
+        if self.progress.cancelled() { Err(SimError::Interrupted) } else { Ok(()) }
+    }
 }
 
 /// Spans of an id column.
@@ -98,10 +139,12 @@ impl IdSpans for WideIds<'_> {
 fn walk<S: IdSpans>(
     trace: &Trace,
     mut ids: S,
-    steps: &Steps,
+    way: &Way<'_>,
     wanted: impl Fn(Phase) -> bool,
     sink: &mut impl EventSink<S::Id>,
-) {
+) -> Result<(), SimError> {
+    let steps = way.steps;
+    let mut lookout = Lookout::new(way.progress);
     let shape = trace.shape();
     let row_len = shape.row_len();
     let layers: Vec<(usize, usize)> = shape
@@ -120,6 +163,7 @@ fn walk<S: IdSpans>(
         }
         sink.begin_step(step, phase, places.len() as u32);
         if places.len() == 1 {
+            lookout.pass(row_len)?;
             let row = ids.span(first * row_len..(first + 1) * row_len);
             for (layer, &(offset, top_k)) in layers.iter().enumerate() {
                 let weights = if weighted(sink) {
@@ -131,6 +175,7 @@ fn walk<S: IdSpans>(
             }
         } else {
             for (layer, &(offset, top_k)) in layers.iter().enumerate() {
+                lookout.pass(places.len() * top_k)?;
                 union.clear();
                 for place in places.clone() {
                     let start = steps.row(place) * row_len + offset;
@@ -141,6 +186,7 @@ fn walk<S: IdSpans>(
         }
         sink.end_step();
     }
+    Ok(())
 }
 
 fn weighted<E, S: EventSink<E>>(_: &S) -> bool {

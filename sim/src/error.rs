@@ -248,6 +248,22 @@ pub enum SimError {
         /// What is wrong and what to do.
         problem: String,
     },
+    /// Something that would take too much memory; nothing was allocated for it.
+    #[error(
+        "{what} would take {bytes} bytes of memory, but may take {limit}: give `Compare::policy_memory` \
+         to allow more"
+    )]
+    Memory {
+        /// What.
+        what: String,
+        /// Bytes that it would take.
+        bytes: u64,
+        /// Bytes that it may take.
+        limit: u64,
+    },
+    /// A trace that is not what it says, or not what it was when it was opened.
+    #[error("{0}")]
+    Trace(String),
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -257,6 +273,12 @@ pub enum SimError {
     /// An impossible cache.
     #[error(transparent)]
     Cache(#[from] CacheError),
+}
+
+impl From<hotset_traces::Error> for SimError {
+    fn from(error: hotset_traces::Error) -> Self {
+        Self::Trace(error.to_string())
+    }
 }
 
 impl SimError {

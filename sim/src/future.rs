@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use hotset_policies::{Future, Key};
 use hotset_traces::{Phase, Trace};
 
-use crate::drive::{EventSink, drive_wide};
+use crate::drive::{EventSink, Way, drive_wide};
 use crate::{PhaseFilter, Prefill, Scope, Semantics, SimError, Steps};
 
 /// The stream of accesses of each pool, in the order in which a replay makes them.
@@ -76,7 +76,11 @@ impl<'a> Futures<'a> {
         let cached = |phase| phase != Phase::Prefill || self.prefill == Prefill::OnDemand;
         let wanted = |phase| self.phase.wants(phase) && cached(phase);
         match self.semantics {
-            Semantics::Event => drive_wide(self.trace, self.steps, wanted, &mut streams),
+            Semantics::Event => {
+                let way = Way { steps: self.steps, progress: &() };
+                // Nobody asks it to stop.
+                let _ = drive_wide(self.trace, &way, wanted, &mut streams);
+            }
             Semantics::Sequential => {
                 let (ids, row_len) = (self.trace.ids(), shape.row_len());
                 for row in (0..self.trace.tokens()).filter(|&row| wanted(self.trace.phase(row))) {

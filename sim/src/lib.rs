@@ -21,6 +21,7 @@ mod forecast;
 mod future;
 mod journal;
 mod knee;
+mod memory;
 mod meter;
 mod parts;
 mod phase_filter;
@@ -58,6 +59,7 @@ pub use forecast::{
 };
 pub use future::Futures;
 pub use knee::{Knee, KneeRule, knee_of_chord, knee_of_saving};
+pub use memory::POLICY_MEMORY;
 pub use parts::Parts;
 pub use phase_filter::PhaseFilter;
 pub use prefill::Prefill;

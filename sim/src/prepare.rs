@@ -13,6 +13,7 @@ use hotset_policies::{Need, PolicySpec, Slots};
 use hotset_traces::{Phase, Shape, Trace};
 
 use crate::columns::check_columns;
+use crate::memory::{self, Refused};
 use crate::parts::{Part, Parts};
 use crate::request::Compare;
 use crate::{
@@ -45,6 +46,7 @@ pub struct Preparation<'p> {
     uses: Option<Arc<[u64]>>,
     predictor: Option<Arc<AnyPredictor>>,
     guides: Vec<TrainedGuide>,
+    refused: Vec<Refused>,
 }
 
 /// The guide of one policy, as training left it.
@@ -66,6 +68,8 @@ impl<'p> Preparation<'p> {
         let shape = request.shape(trace);
         let training = parts.training();
         let sizes = sizes(trace, &shape, request, adaptive(training, request)?.as_ref())?;
+        let refused = memory::refused(request, &shape, &sizes)?;
+        check_predictor(trace, request)?;
         let steps = parts.replayed().steps(request)?;
         let futures = Futures::new(trace, steps, request.semantics, request.phase)
             .with_prefill(request.serving.prefill);
@@ -90,6 +94,7 @@ impl<'p> Preparation<'p> {
             shape,
             timed,
             sizes,
+            refused,
             futures,
         })
     }
@@ -134,6 +139,11 @@ impl<'p> Preparation<'p> {
     #[must_use]
     pub fn sizes(&self) -> &[Size] {
         &self.sizes
+    }
+
+    /// The policies that would take too much memory at some of the sizes.
+    pub(crate) fn refused(&self) -> &[Refused] {
+        &self.refused
     }
 
     /// Whether timelines follow the replays.
@@ -221,6 +231,9 @@ fn adaptive(
     if !request.serving.schedule.is_empty() {
         return Err(SimError::AdaptiveSchedule);
     }
+    let experts = part.trace.shape().layers().iter().map(|layer| layer.experts);
+    let bytes = AdaptiveSplit::memory(experts);
+    memory::check("an adaptive split of the slots", bytes, request.policy_memory)?;
     let steps = part.steps(request)?;
     AdaptiveSplit::train(&part.trace, steps, &request.curve(Scope::Layer)).map(Some)
 }
@@ -242,6 +255,12 @@ fn sizes(
     };
     let capacities = request.capacities.iter().map(|(_, capacity)| capacity);
     capacities.flat_map(|capacity| request.scopes.iter().map(move |&s| size(capacity, s))).collect()
+}
+
+fn check_predictor(trace: &Trace, request: &Compare) -> Result<(), SimError> {
+    let Prefetch::By(forecast) = &request.serving.prefetch else { return Ok(()) };
+    let what = format!("predictor '{}'", forecast.source.info().name);
+    memory::check(what, forecast.memory(trace), request.policy_memory)
 }
 
 fn predictor(

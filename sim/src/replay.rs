@@ -13,7 +13,7 @@ use hotset_traces::{Phase, Trace};
 
 use crate::bypass::replay_bypass;
 use crate::capacity::dimensions;
-use crate::drive::{EventSink, drive_wide};
+use crate::drive::{EventSink, Way, drive_wide};
 use crate::engine::{Engine, EngineParts};
 use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
 use crate::meter::{Meter, Served};
@@ -48,6 +48,20 @@ pub fn replay_timed(
     setting: &Setting,
     timelines: Vec<Timeline>,
 ) -> Result<(Counts, Vec<Timeline>), SimError> {
+    replay_watched(trace, &Way { steps, progress: &() }, futures, setting, timelines)
+}
+
+/// [`replay_timed`] that stops on the way when it is asked to.
+///
+/// # Errors
+/// As [`replay_timed`]; [`SimError::Interrupted`].
+pub(crate) fn replay_watched(
+    trace: &Trace,
+    way: &Way<'_>,
+    futures: &Futures<'_>,
+    setting: &Setting,
+    timelines: Vec<Timeline>,
+) -> Result<(Counts, Vec<Timeline>), SimError> {
     let needs_events = if !timelines.is_empty() {
         Some("a timeline")
     } else {
@@ -56,14 +70,14 @@ pub fn replay_timed(
     };
     match needs_events {
         Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
-        _ => setting.policy.visit(PolicyReplay { trace, steps, futures, setting, timelines }),
+        _ => setting.policy.visit(PolicyReplay { trace, way, futures, setting, timelines }),
     }
 }
 
 /// Replays with whatever policy it is handed.
 struct PolicyReplay<'a, 'f> {
     trace: &'a Trace,
-    steps: &'a Steps,
+    way: &'a Way<'a>,
     futures: &'a Futures<'f>,
     setting: &'a Setting,
     timelines: Vec<Timeline>,
@@ -97,8 +111,8 @@ impl Visitor for PolicyReplay<'_, '_> {
             return Err(SimError::BoundAlone { policy });
         }
         if bound == Bound::BeladyBypass {
-            let Self { trace, steps, futures, setting, timelines } = self;
-            return replay_bypass(trace, steps, futures, setting, timelines);
+            let Self { trace, way, futures, setting, timelines } = self;
+            return replay_bypass(trace, way, futures, setting, timelines);
         }
         let futures = self.futures.of(self.setting.scope())?;
         let future = |pool: usize| -> Arc<Future> { Arc::clone(&futures[pool]) };
@@ -135,19 +149,19 @@ impl<'a> PolicyReplay<'a, '_> {
         self,
         build: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
-        let (trace, steps, setting) = (self.trace, self.steps, self.setting);
+        let (trace, way, setting) = (self.trace, self.way, self.setting);
         let (experts, top_k) = dimensions(trace.shape());
         let cache = ExpertCache::new(&experts, &top_k, &setting.slots, build)?;
         let wanted = |phase| setting.phase.wants(phase);
         if setting.is_plain() && self.timelines.is_empty() {
             let meter = Meter::new(experts.len(), setting.warmup);
             let mut sink = PlainCache { cache: cache.with_ordered_copies(), meter };
-            drive_wide(trace, steps, wanted, &mut sink);
+            drive_wide(trace, way, wanted, &mut sink)?;
             return Ok((sink.meter.finish(), Vec::new()));
         }
         let parts = self.parts()?;
         let mut engine = Engine::new(cache, trace.shape(), parts, setting.warmup, self.timelines);
-        drive_wide(trace, steps, wanted, &mut engine);
+        drive_wide(trace, way, wanted, &mut engine)?;
         Ok(engine.finish()?)
     }
 
@@ -155,7 +169,7 @@ impl<'a> PolicyReplay<'a, '_> {
         self,
         build: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
-        Ok((sequential::replay(self.trace, self.setting, build)?, Vec::new()))
+        Ok((sequential::replay(self.trace, self.setting, self.way.progress, build)?, Vec::new()))
     }
 
     /// What the setting's engine does beside evicting.
@@ -182,7 +196,7 @@ impl<'a> PolicyReplay<'a, '_> {
         let setting = self.setting;
         let Some(policy) = GuidedPolicy::of(&setting.policy) else { return Ok(None) };
         let trained = setting.guide.as_deref();
-        ProfileFollower::of(self.trace, self.steps, setting.phase, &policy, trained).map(Some)
+        ProfileFollower::of(self.trace, self.way.steps, setting.phase, &policy, trained).map(Some)
     }
 
     fn forecaster(&self) -> Result<Option<Forecaster<'a>>, SimError> {
@@ -202,7 +216,8 @@ impl<'a> PolicyReplay<'a, '_> {
         }
         let predictor = setting.predictor.as_deref();
         let bytes = &setting.expert_bytes;
-        Forecaster::of(self.trace, self.steps, setting.phase, forecast, predictor, bytes).map(Some)
+        Forecaster::of(self.trace, self.way.steps, setting.phase, forecast, predictor, bytes)
+            .map(Some)
     }
 }
 

@@ -6,13 +6,14 @@ use hotset_traces::{Phase, Shape, Trace};
 use serde::Serialize;
 
 use crate::compare::{self, Curves};
+use crate::drive::Way;
 use crate::parts::Parts;
 use crate::prepare::{Preparation, is_sized};
+use crate::replay::replay_watched;
 use crate::report::{Report, Row, Settings, TraceSummary};
 use crate::timeline::{Recorder, percentile};
 use crate::{
     Breakdown, Bucket, Compare, Counts, Prices, ReplayProgress, Semantics, SimError, Times, Window,
-    replay_timed,
 };
 
 /// A replay in full.
@@ -128,7 +129,7 @@ pub fn replay_in_full(
     let curves = Curves::new(&prepared);
     let Report { schema, trace: summary, settings, rows, warnings } =
         compare::report(trace, &prepared, &curves, |_| Ok(()), progress)?;
-    let detail = Detail::of(&prepared, policy, recording)?;
+    let detail = Detail::of(&prepared, policy, recording, progress)?;
     let (layers, step_times) = (detail.layers(&prepared), detail.step_times());
     let report =
         ReplayReport { schema, trace: summary, settings, rows, layers, step_times, warnings };
@@ -154,9 +155,11 @@ impl<'r> Detail<'r> {
         prepared: &Preparation<'r>,
         policy: &PolicySpec,
         recording: Option<Recording>,
+        progress: &dyn ReplayProgress,
     ) -> Result<Self, SimError> {
         let request = prepared.request();
-        let (trace, steps, size) = (prepared.trace(), prepared.steps(), &prepared.sizes()[0]);
+        let (trace, size) = (prepared.trace(), &prepared.sizes()[0]);
+        let way = &Way { steps: prepared.steps(), progress };
         let timelines = prepared.timelines_to_count().into_iter().enumerate();
         let timelines = timelines.map(|(index, timeline)| {
             match recording.filter(|_| index == 0 && prepared.is_timed()) {
@@ -167,7 +170,7 @@ impl<'r> Detail<'r> {
         });
         let setting = prepared.setting(policy, size);
         let (counts, timelines) =
-            replay_timed(trace, steps, prepared.futures(), &setting, timelines.collect())?;
+            replay_watched(trace, way, prepared.futures(), &setting, timelines.collect())?;
         let mut detail = Self { counts, times: Vec::new(), recorder: None };
         let links = if prepared.is_timed() { &request.links[..] } else { &[] };
         for (timeline, link) in timelines.into_iter().zip(links) {

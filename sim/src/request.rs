@@ -40,6 +40,10 @@ pub struct Compare {
     pub timelines: bool,
     /// What is trained on and tested on, and in which order.
     pub training: Training,
+    /// Bytes that the policies of one replay may hold, and so what else grows with squares of the
+    /// trace's numbers; a policy that would take more is left out. [`POLICY_MEMORY`](crate::POLICY_MEMORY)
+    /// unless somebody knows better.
+    pub policy_memory: u64,
     /// Seed of everything random.
     pub seed: u64,
 }

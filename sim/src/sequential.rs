@@ -6,14 +6,15 @@ use hotset_policies::{Anyone, Event, Key, Policy, PoolShape};
 use hotset_traces::{Shape, Trace, WeightColumn};
 
 use crate::capacity::dimensions;
-use crate::drive::WideIds;
+use crate::drive::{Lookout, WideIds};
 use crate::meter::{Meter, Served};
-use crate::{Counts, Setting, SimError};
+use crate::{Counts, ReplayProgress, Setting, SimError};
 
 /// Counts a replay of `setting`, each pool under the policy that `build` makes.
 pub(crate) fn replay<P: Policy>(
     trace: &Trace,
     setting: &Setting,
+    progress: &dyn ReplayProgress,
     mut build: impl FnMut(usize, &PoolShape) -> P,
 ) -> Result<Counts, SimError> {
     let shape = trace.shape();
@@ -25,7 +26,9 @@ pub(crate) fn replay<P: Policy>(
     let capacity = setting.slots.total();
     let mut meter: Meter<false> = Meter::new(layers.len(), setting.warmup);
     let mut column = WideIds::of(trace);
+    let mut lookout = Lookout::new(progress);
     for row in 0..trace.tokens() {
+        lookout.pass(shape.row_len())?;
         let phase = trace.phase(row);
         if !setting.phase.wants(phase) {
             continue;

@@ -3,16 +3,21 @@
 
 use std::path::PathBuf;
 
+use hotset_cost_models::HbmModel;
 use hotset_policies::Slots;
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::compare::{self, Curves, Keeper, ReplayResult};
 use crate::journal::{FORMAT, Journal, Work};
 use crate::knee::knees;
 use crate::parts::Parts;
 use crate::prepare::Preparation;
-use crate::{Compare, Knee, LruCurve, ReplayProgress, Report, Scope, SimError, Window};
+use crate::report::Settings;
+use crate::{
+    Bucket, Compare, Compute, Knee, LruCurve, ReplayProgress, Report, Scope, SimError, Window,
+};
 
 /// What to sweep.
 #[derive(Debug, Clone)]
@@ -80,10 +85,16 @@ pub fn sweep(
                     journal: FORMAT.to_owned(),
                     hotset: env!("CARGO_PKG_VERSION").to_owned(),
                     trace: trace.content_digest().to_owned(),
-                    flags: digest(&format!("{compare:?}")),
+                    flags: digest(&prepared).map_err(|e| SimError::Journal {
+                        path: path.clone(),
+                        problem: e.to_string(),
+                    })?,
                     replays,
                 };
-                Journal::<ReplayResult>::open(path, &work)
+                let (layers, links) = (trace.shape().layers().len(), compare.links.len());
+                Journal::open(path, &work, |_, result: &ReplayResult| {
+                    result.is_possible(layers, links)
+                })
             };
             compare::report(trace, &prepared, &curves, journal, progress)?
         }
@@ -133,12 +144,40 @@ impl Keeper for Journal<ReplayResult> {
     }
 }
 
-/// 64 bits of FNV-1a: it tells flags apart that a person changed.
-fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+/// Everything beside the trace that a replay's result depends on, in a form that only a change of
+/// its meaning changes.
+#[derive(Serialize)]
+struct Flags<'a> {
+    settings: Settings,
+    policy_memory: u64,
+    chunk: u32,
+    timed: bool,
+    /// The links, as their files have them.
+    links: Vec<Result<String, String>>,
+    kernels: Option<HbmModel>,
+    capacities: Vec<String>,
+    uses: Option<&'a [u64]>,
+}
+
+/// 128 bits of XXH3 of the flags as JSON: it tells flags apart that a person changed.
+fn digest(prepared: &Preparation<'_>) -> Result<String, serde_json::Error> {
+    let request = prepared.request();
+    let links = request.links.iter();
+    let flags = Flags {
+        settings: compare::settings(prepared),
+        policy_memory: request.policy_memory,
+        chunk: request.chunk,
+        timed: prepared.is_timed(),
+        links: links.map(|link| link.to_toml().map_err(|error| error.to_string())).collect(),
+        kernels: match &request.time.compute {
+            Compute::Memory { hbm, .. } => Some(hbm.clone()),
+            Compute::None | Compute::PerToken(_) => None,
+        },
+        capacities: request.capacities.iter().map(|(_, capacity)| capacity.to_string()).collect(),
+        uses: request.training.histogram.as_ref().map(|counted| &*counted.uses),
+    };
+    let json = serde_json::to_string(&flags)?;
+    Ok(format!("{:032x}", xxh3_128(json.as_bytes())))
 }
 
 fn lru_points(trace: &Trace, report: &Report, curves: &[(Scope, LruCurve)]) -> Vec<LruPoints> {
@@ -164,20 +203,40 @@ fn lru_points(trace: &Trace, report: &Report, curves: &[(Scope, LruCurve)]) -> V
             Scope::Global => Slots::Global(slots),
             _ => Slots::Layer(vec![slots; experts.len()]),
         };
-        let counts: Vec<_> = (least..=most).filter_map(|n| curve.counts(&slots(n))).collect();
-        for &phase in &phases {
-            let buckets: Vec<_> =
-                counts.iter().map(|counts| counts.bucket(phase, Window::All)).collect();
-            if let Some(first) = buckets.first().filter(|bucket| bucket.accesses > 0) {
-                points.push(LruPoints {
-                    scope,
-                    phase,
-                    tokens: first.tokens,
-                    accesses: first.accesses,
-                    from_slots: least * step,
-                    step_slots: step,
-                    misses: buckets.iter().map(|bucket| bucket.misses()).collect(),
-                });
+        let from = LruPoints {
+            scope,
+            phase: Phase::Decode,
+            tokens: 0,
+            accesses: 0,
+            from_slots: least * step,
+            step_slots: step,
+            misses: Vec::new(),
+        };
+        points.extend(points_of(curve, &from, &phases, (least..=most).map(slots)));
+    }
+    points
+}
+
+/// One curve's points in each phase, from `from` on. Counts are by layer, so those of one size are
+/// let go before the next: all at once would be layers times experts.
+fn points_of(
+    curve: &LruCurve,
+    from: &LruPoints,
+    phases: &[Phase],
+    sizes: impl Iterator<Item = Slots>,
+) -> Vec<LruPoints> {
+    let mut points: Vec<LruPoints> = Vec::new();
+    for counts in sizes.filter_map(|slots| curve.counts(&slots)) {
+        for &phase in phases {
+            let Bucket { tokens, accesses, hits, .. } = counts.bucket(phase, Window::All);
+            let misses = accesses - hits;
+            match points.iter_mut().find(|of| of.phase == phase) {
+                Some(of) => of.misses.push(misses),
+                None if accesses > 0 => {
+                    let misses = vec![misses];
+                    points.push(LruPoints { phase, tokens, accesses, misses, ..from.clone() });
+                }
+                None => {}
             }
         }
     }

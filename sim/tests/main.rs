@@ -4,6 +4,7 @@ mod common;
 mod curve;
 mod limits;
 mod live;
+mod memory;
 mod preparation;
 mod queueing;
 mod report;

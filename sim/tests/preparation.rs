@@ -6,9 +6,9 @@ use hotset_cost_models::{Link, find_link};
 use hotset_policies::PolicySpec;
 use hotset_policies::miss::MissHandler;
 use hotset_sim::{
-    Compare, Composition, CountedUses, PREFILL_CHUNK, PhaseFilter, Prefetch, Prefill, ReplayReport,
-    Row, Scope, Semantics, Serving, Shuffle, SimError, TimeModel, Training, Window, compare,
-    replay_in_full,
+    Compare, Composition, CountedUses, POLICY_MEMORY, PREFILL_CHUNK, PhaseFilter, Prefetch,
+    Prefill, ReplayReport, Row, Scope, Semantics, Serving, Shuffle, SimError, TimeModel, Training,
+    Window, compare, replay_in_full,
 };
 use hotset_traces::Trace;
 
@@ -79,6 +79,7 @@ fn drawn(numbers: &mut Numbers, trace: &Trace) -> Compare {
             share: [None, Some(40.0), Some(67.0)][numbers.below(3) as usize],
             histogram,
         },
+        policy_memory: POLICY_MEMORY,
         seed: u64::from(numbers.below(9)),
     }
 }

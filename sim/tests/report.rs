@@ -3,8 +3,8 @@
 use hotset_cost_models::find_machine;
 use hotset_policies::PolicySpec;
 use hotset_sim::{
-    Capacity, Compare, Compute, PhaseFilter, Prefetch, Recording, Scope, Semantics, Serving,
-    SimError, TimeModel, Training, Window, compare, replay_in_full,
+    Capacity, Compare, Compute, POLICY_MEMORY, PhaseFilter, Prefetch, Recording, Scope, Semantics,
+    Serving, SimError, TimeModel, Training, Window, compare, replay_in_full,
 };
 use hotset_traces::{Phase, Trace};
 
@@ -29,6 +29,7 @@ fn request(prefetch: Prefetch) -> Compare {
         timelines: true,
         machine: None,
         training: Training::default(),
+        policy_memory: POLICY_MEMORY,
         seed: 0,
         links: machine.links,
     }

@@ -7,7 +7,8 @@ use hotset::policies::Need;
 use hotset::policies::miss::MissHandler;
 use hotset::reports::Output;
 use hotset::sim::{
-    Arrival, Compare, Composition, Compute, CountedUses, Serving, TimeModel, Training,
+    Arrival, Compare, Composition, Compute, CountedUses, POLICY_MEMORY, Serving, TimeModel,
+    Training,
 };
 use hotset::traces::Trace;
 
@@ -58,6 +59,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
                 .map(|path| histogram(path, args, trace))
                 .transpose()?,
         },
+        policy_memory: args.policy_memory.unwrap_or(POLICY_MEMORY),
         seed: args.seed,
     })
 }

@@ -1,11 +1,12 @@
 //! `hotset sweep`.
 
-use hotset::sim::{SimError, Sweep, sweep};
+use hotset::sim::{Sweep, sweep};
 
 use super::request::{give_priced, request, with_threads};
 use crate::cli::SweepArgs;
 use crate::commands;
 use crate::fault::{Ending, Fault};
+use crate::interrupt;
 use crate::progress::Bar;
 
 /// Sweeps and gives the report.
@@ -16,12 +17,12 @@ pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
         knee_ms_per_gib: args.knee,
         journal: args.resume.clone(),
     };
-    let work = || sweep(&trace, &request, &Bar::new());
-    let report = with_threads(args.replay.threads, work)?;
-    if let (Err(SimError::Interrupted), Some(journal)) = (&report, &args.resume) {
-        eprintln!("the same command goes on with what {} has", journal.display());
+    if let Some(journal) = &args.resume {
+        interrupt::goes_on(format!("the same command goes on with what {} has", journal.display()));
     }
-    let output = hotset::reports::sweep(&report?)?;
+    let work = || sweep(&trace, &request, &Bar::new());
+    let report = with_threads(args.replay.threads, work)??;
+    let output = hotset::reports::sweep(&report)?;
     give_priced(output, &args.replay.time, &request.compare.links, &args.output)?;
     Ok(Ending::Passed)
 }

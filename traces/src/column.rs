@@ -10,11 +10,12 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::error::Result;
+use crate::map::MappedFile;
 use crate::spool::Spooled;
 
 /// The bytes of an opened `.hst` file.
 pub(crate) enum Backing {
-    Map(memmap2::Mmap),
+    Map(MappedFile),
     Static(&'static [u8]),
     Owned(Vec<u8>),
     Spool(Spooled),
@@ -23,7 +24,7 @@ pub(crate) enum Backing {
 impl Backing {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Map(map) => map,
+            Self::Map(file) => file.bytes(),
             Self::Static(bytes) => bytes,
             Self::Owned(bytes) => bytes,
             Self::Spool(spooled) => spooled.bytes(),

@@ -100,6 +100,15 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// An `.hst` file that somebody wrote into while it was open.
+    #[error(
+        "{file}: it was changed while it was being read, so nothing of this run can be kept; leave inputs \
+         alone while they are used"
+    )]
+    Changed {
+        /// The file.
+        file: String,
+    },
     /// A file of another format that an importer refuses.
     #[error("{path}: {place}: {problem}", path = .path.display())]
     Import {

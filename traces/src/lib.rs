@@ -34,6 +34,7 @@ pub mod synth;
 #[doc(hidden)]
 pub mod testing;
 mod trace;
+mod unfinished;
 mod views;
 mod whole_file;
 mod workload;
@@ -52,12 +53,14 @@ pub use import::{
     Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import, import_bytes,
     import_files, input_bytes, recognise, recognise_with,
 };
+pub use map::end_on_lost_pages;
 pub use reuse::ReuseHistogram;
 pub use shape::{LayerShape, MAX_EXPERTS, MAX_LAYERS, MAX_TOTAL_EXPERTS, Shape};
 pub use slice::Slice;
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
 pub use synth::SynthConfig;
 pub use trace::{Phase, Sequence, Trace};
+pub use unfinished::{abandon_unfinished, finished_files};
 pub use views::{ColumnInfo, Embeddings, Predictions};
 pub use whole_file::{Watched, temporary_folder, write_file};
 pub use workload::{MAX_SEQUENCES, Repeat, Workload, WorkloadOrder};

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::column::{Column, IdColumn, WeightColumn};
+use crate::column::{Backing, Column, IdColumn, WeightColumn};
 use crate::error::Result;
 use crate::parts::Parts;
 use crate::shape::Shape;
@@ -75,6 +75,17 @@ struct Inner {
     digest: String,
     content_digest: String,
     sequence_column: OnceLock<Vec<u32>>,
+    /// Set once the digests were computed from the contents, or found to be theirs.
+    digests_hold: OnceLock<()>,
+    /// What the trace is read from in place, where that is a file which others can change.
+    mapped: Option<MappedSections>,
+}
+
+/// The sections of a mapped file, to be looked at again.
+pub(crate) struct MappedSections {
+    pub backing: Arc<Backing>,
+    /// Where each lies, and the XXH3-64 of its bytes.
+    pub sections: Vec<(Range<usize>, u64)>,
 }
 
 impl Trace {
@@ -83,12 +94,21 @@ impl Trace {
         let routing = checked(&parts)?;
         let digest = digest::short(&routing);
         let content_digest = digest::short(&digest::content(&parts, &routing)?);
-        Ok(Self::from_checked(parts, digest, content_digest))
+        let trace = Self::from_checked(parts, digest, content_digest, None);
+        trace.inner.digests_hold.get_or_init(|| ());
+        Ok(trace)
     }
 
-    /// Takes parts that were checked already, with the digests that their file states.
-    pub(crate) fn from_checked(parts: Parts, digest: String, content_digest: String) -> Self {
-        let inner = Inner { parts, digest, content_digest, sequence_column: OnceLock::new() };
+    /// Takes parts that were checked already, with the digests that their file states, which are
+    /// believed only until [`Trace::check_digests`].
+    pub(crate) fn from_checked(
+        parts: Parts,
+        digest: String,
+        content_digest: String,
+        mapped: Option<MappedSections>,
+    ) -> Self {
+        let (sequence_column, digests_hold) = (OnceLock::new(), OnceLock::new());
+        let inner = Inner { parts, digest, content_digest, sequence_column, digests_hold, mapped };
         Self { inner: Arc::new(inner) }
     }
 
@@ -207,6 +227,53 @@ impl Trace {
         column_infos(self)
     }
 
+    /// Computes both digests from the contents and compares, unless that was done before: at
+    /// building, or at opening a file of up to 64 MiB. Whoever goes by a digest asks this first.
+    ///
+    /// # Errors
+    /// [`crate::Error::Column`] naming `digest` or `content_digest` where it is not that of the
+    /// contents.
+    pub fn check_digests(&self) -> Result<()> {
+        if self.inner.digests_hold.get().is_some() {
+            return Ok(());
+        }
+        let mut routing = digest::Routing::begin(self.parts());
+        self.parts().ids.windows(self.shape().row_len(), |_, ids| {
+            routing.ids(ids);
+            Ok(())
+        })?;
+        self.compare_digests(&routing.finish())?;
+        self.inner.digests_hold.get_or_init(|| ());
+        Ok(())
+    }
+
+    fn compare_digests(&self, routing: &blake3::Hash) -> Result<()> {
+        digest::expect("digest", self.digest(), &digest::short(routing))?;
+        let content = digest::short(&digest::content(self.parts(), routing)?);
+        digest::expect("content_digest", self.content_digest(), &content)
+    }
+
+    /// Whether the trace is read in place from a file that others can change under it: one of more
+    /// than 1 GiB.
+    pub fn is_mapped(&self) -> bool {
+        self.inner.mapped.is_some()
+    }
+
+    /// Refuses a mapped file that was changed since it was opened, by its length, its time and the
+    /// checksums of its sections: ask before a result of it is kept. Free where nothing is mapped.
+    ///
+    /// # Errors
+    /// [`crate::Error::Changed`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        let Some(MappedSections { backing, sections }) = &self.inner.mapped else { return Ok(()) };
+        let Backing::Map(file) = &**backing else { return Ok(()) };
+        file.check_unchanged()?;
+        let same = |(range, sum): &(Range<usize>, u64)| {
+            xxhash_rust::xxh3::xxh3_64(&file.bytes()[range.clone()]) == *sum
+        };
+        if sections.iter().all(same) { Ok(()) } else { Err(file.changed()) }
+    }
+
     /// Checks everything again, digests included.
     ///
     /// # Errors
@@ -214,9 +281,7 @@ impl Trace {
     /// [`crate::Error::Column`] naming `digest` where a stated digest is not that of the contents.
     pub fn validate(&self) -> Result<()> {
         let routing = checked(self.parts())?;
-        digest::expect("digest", self.digest(), &digest::short(&routing))?;
-        let content = digest::short(&digest::content(self.parts(), &routing)?);
-        digest::expect("content_digest", self.content_digest(), &content)
+        self.compare_digests(&routing)
     }
 }
 

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 use crate::import::ReadProgress;
+use crate::unfinished::Unfinished;
 
 /// Where a result goes.
 enum Target {
@@ -142,6 +143,7 @@ pub fn write_file<T, E>(
             let mut named = tempfile::Builder::new();
             let made = named.prefix(PREFIX).suffix(SUFFIX).make_in(folder, fresh);
             let file: NamedTempFile = made.map_err(&refuse)?;
+            let unfinished = Unfinished::new(file.path());
             // Tells other runs that this one lives. Where a folder knows no locks, nothing is removed.
             let _ = file.as_file().try_lock();
             let mut watched = Watched { file: file.as_file(), progress };
@@ -152,7 +154,7 @@ pub fn write_file<T, E>(
                 file.as_file().set_permissions(before.permissions()).ok();
             }
             file.as_file().sync_all().map_err(&refuse)?;
-            file.persist(&path).map_err(|e| refuse(e.error))?;
+            unfinished.finish(|| file.persist(&path)).map_err(|e| refuse(e.error))?;
             // The rename itself must reach the disk too. Not every system lets a folder be opened.
             if let Ok(folder) = File::open(folder) {
                 folder.sync_all().ok();

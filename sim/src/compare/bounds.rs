@@ -8,9 +8,9 @@ use hotset_policies::miss::MissHandler;
 use hotset_policies::{AdmissionSpec, Need, PolicySpec, Slots};
 use hotset_traces::Phase;
 
-use crate::drive::{EventSink, drive_wide};
+use crate::drive::{EventSink, Way, drive_wide};
 use crate::prepare::{Preparation, Size};
-use crate::{Prefill, Semantics};
+use crate::{Prefill, ReplayProgress, Semantics, SimError};
 
 /// Where the bound with bypass is needed.
 pub(super) struct Bounds {
@@ -23,7 +23,11 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub fn of(prepared: &Preparation<'_>) -> Self {
+    /// Looks at what the policies and the sizes ask for.
+    ///
+    /// # Errors
+    /// [`SimError::Interrupted`].
+    pub fn of(prepared: &Preparation<'_>, progress: &dyn ReplayProgress) -> Result<Self, SimError> {
         let request = prepared.request();
         let serving = &request.serving;
         let served = serving.misses != MissHandler::Fetch;
@@ -33,12 +37,12 @@ impl Bounds {
                 || policy.info().needs == Need::Training
                 || *policy == PolicySpec::BeladyBypass
         };
-        let widest = Widest::of(prepared);
-        Self {
+        let widest = Widest::of(prepared, progress)?;
+        Ok(Self {
             applies: serving.prefill == Prefill::OnDemand && serving.schedule.is_empty(),
             refusing: request.policies.iter().map(|(_, policy)| refuses(policy)).collect(),
             overflowing: prepared.sizes().iter().map(|size| widest.exceeds(size)).collect(),
-        }
+        })
     }
 
     /// Whether forced admission is no bound for a policy at a size, and bypass can be.
@@ -53,11 +57,11 @@ struct Widest {
 }
 
 impl Widest {
-    fn of(prepared: &Preparation<'_>) -> Self {
+    fn of(prepared: &Preparation<'_>, progress: &dyn ReplayProgress) -> Result<Self, SimError> {
         let layers = prepared.shape().layers();
         let (trace, steps) = (prepared.trace(), prepared.steps());
         if prepared.request().semantics == Semantics::Sequential {
-            return Self { layers: vec![1; layers.len()] };
+            return Ok(Self { layers: vec![1; layers.len()] });
         }
         let most = (0..steps.len()).map(|step| steps.places(step).len()).max().unwrap_or(0);
         let possible = layers.iter().map(|layer| {
@@ -66,11 +70,12 @@ impl Widest {
         });
         let possible = Self { layers: possible.collect() };
         if !prepared.sizes().iter().any(|size| possible.exceeds(size)) {
-            return possible;
+            return Ok(possible);
         }
         let mut counted = Self { layers: vec![0; layers.len()] };
-        drive_wide(trace, steps, |phase| prepared.request().phase.wants(phase), &mut counted);
-        counted
+        let wanted = |phase| prepared.request().phase.wants(phase);
+        drive_wide(trace, &Way { steps, progress }, wanted, &mut counted)?;
+        Ok(counted)
     }
 
     /// Whether an event needs more than its pool has.

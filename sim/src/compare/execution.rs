@@ -1,17 +1,21 @@
 //! Runs the jobs of a comparison, in parallel over rayon's current pool.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 
 use hotset_policies::PolicySpec;
 use hotset_policies::miss::MissHandler;
+use hotset_traces::Trace;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::jobs::Job;
+use crate::drive::Way;
 use crate::prepare::{Preparation, Size};
+use crate::replay::replay_watched;
 use crate::{
     Counts, LruCurve, Prefetch, Prefill, ReplayProgress, Scope, Semantics, Serving, SimError,
-    Timeline, Times, replay_timed,
+    Timeline, Times,
 };
 
 /// What a replay gave: counts, and the times over each link where there are timelines.
@@ -22,6 +26,13 @@ pub(crate) struct ReplayResult {
 }
 
 impl ReplayResult {
+    /// Whether a replay over so many layers and links can have given it.
+    pub fn is_possible(&self, layers: usize, links: usize) -> bool {
+        self.counts.are_possible(layers)
+            && (self.times.is_empty() || self.times.len() == links)
+            && self.times.iter().all(|times| times.are_possible(layers))
+    }
+
     fn counted(counts: Counts) -> Self {
         Self { counts, times: Vec::new() }
     }
@@ -49,14 +60,22 @@ impl Keeper for () {
     }
 }
 
+/// What jobs are run with.
+pub(super) struct Run<'r, K, W> {
+    /// The whole trace, as it was opened.
+    pub trace: &'r Trace,
+    pub prepared: &'r Preparation<'r>,
+    pub curves: &'r Curves<'r>,
+    pub keeper: &'r K,
+    pub progress: &'r W,
+}
+
 /// Runs all jobs; the results are in their order, whatever the number of threads.
-pub(super) fn run_all(
+pub(super) fn run_all<K: Keeper, W: ReplayProgress>(
     jobs: &[Job],
-    prepared: &Preparation<'_>,
-    curves: &Curves<'_>,
-    keeper: &impl Keeper,
-    progress: &impl ReplayProgress,
+    run: &Run<'_, K, W>,
 ) -> Result<Vec<ReplayResult>, SimError> {
+    let Run { trace, prepared, curves, keeper, progress } = run;
     let run = |(index, job): (usize, &Job)| {
         if progress.cancelled() {
             return Err(SimError::Interrupted);
@@ -65,7 +84,7 @@ pub(super) fn run_all(
             progress.skip();
             return Ok(result);
         }
-        let result = run_one(*job, prepared, curves)?;
+        let result = unless_changed(trace, || run_one(*job, prepared, curves, *progress))?;
         keeper.keep(index, &result)?;
         progress.advance();
         Ok(result)
@@ -73,10 +92,25 @@ pub(super) fn run_all(
     jobs.par_iter().enumerate().map(run).collect()
 }
 
+/// The result of `work` over a trace that is still what it was. Ids that somebody writes into a
+/// mapped file are not checked again and may end the work in a panic.
+fn unless_changed<T>(
+    trace: &Trace,
+    work: impl FnOnce() -> Result<T, SimError>,
+) -> Result<T, SimError> {
+    if !trace.is_mapped() {
+        return work();
+    }
+    let worked = catch_unwind(AssertUnwindSafe(work));
+    trace.check_unchanged()?;
+    worked.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
 fn run_one(
     job: Job,
     prepared: &Preparation<'_>,
     curves: &Curves<'_>,
+    progress: &dyn ReplayProgress,
 ) -> Result<ReplayResult, SimError> {
     let (policy, size, timelines) = match job {
         Job::Bound { size } => (&PolicySpec::Belady, &prepared.sizes()[size], Vec::new()),
@@ -92,8 +126,8 @@ fn run_one(
         }
     };
     let setting = prepared.setting(policy, size);
-    let (trace, steps) = (prepared.trace(), prepared.steps());
-    let (counts, timelines) = replay_timed(trace, steps, prepared.futures(), &setting, timelines)?;
+    let (trace, way) = (prepared.trace(), &Way { steps: prepared.steps(), progress });
+    let (counts, timelines) = replay_watched(trace, way, prepared.futures(), &setting, timelines)?;
     Ok(ReplayResult::timed(counts, timelines))
 }
 
@@ -129,23 +163,29 @@ impl<'a> Curves<'a> {
         }
     }
 
-    fn of(&self, scope: Scope) -> &LruCurve {
+    /// `None` where it would take more memory than is allowed; replays count the same.
+    fn of(&self, scope: Scope) -> Option<&LruCurve> {
+        let bytes = LruCurve::memory(self.prepared.trace().shape(), scope);
+        if bytes > self.prepared.request().policy_memory {
+            return None;
+        }
         let cell = if scope == Scope::Global { &self.global } else { &self.layer };
         let (trace, steps) = (self.prepared.trace(), self.prepared.steps());
-        cell.get_or_init(|| LruCurve::of(trace, steps, &self.prepared.request().curve(scope)))
+        let curve = || LruCurve::of(trace, steps, &self.prepared.request().curve(scope));
+        Some(cell.get_or_init(curve))
     }
 
     /// What a replay of `policy` would count, where a curve tells and is worth its while.
     fn counts(&self, policy: &PolicySpec, size: &Size) -> Option<Counts> {
         let told = self.applies && self.pays && is_lru(policy) && size.scope != Scope::Adaptive;
-        told.then(|| self.of(size.scope).counts(&size.slots)).flatten()
+        told.then(|| self.of(size.scope)?.counts(&size.slots)).flatten()
     }
 
     /// The curves of the request's scopes; none where none apply.
     pub fn all(&self) -> Vec<(Scope, LruCurve)> {
         let scopes = self.prepared.request().scopes.iter();
         let scopes = scopes.filter(|scope| self.applies && **scope != Scope::Adaptive);
-        scopes.map(|&scope| (scope, self.of(scope).clone())).collect()
+        scopes.filter_map(|&scope| Some((scope, self.of(scope)?.clone()))).collect()
     }
 }
 

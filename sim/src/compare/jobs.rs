@@ -47,11 +47,20 @@ pub(super) struct Jobs {
 impl Jobs {
     /// The bound of each of `sizes` sizes first, then each policy at each size. The bound itself,
     /// asked for as a policy, is only replayed again where a timeline is to follow it.
-    pub fn of(policies: &[(String, PolicySpec)], sizes: usize, timed: bool) -> Self {
+    /// Neither is made of what `refused` says.
+    pub fn of(
+        policies: &[(String, PolicySpec)],
+        sizes: usize,
+        timed: bool,
+        refused: impl Fn(usize, usize) -> bool,
+    ) -> Self {
         let mut list: Vec<Job> = (0..sizes).map(|size| Job::Bound { size }).collect();
         let mut cells = Vec::with_capacity(sizes * policies.len());
         for size in 0..sizes {
             for (policy, (_, spec)) in policies.iter().enumerate() {
+                if refused(policy, size) {
+                    continue;
+                }
                 let replay = if *spec == PolicySpec::Belady && !timed {
                     size
                 } else {
@@ -94,14 +103,18 @@ mod tests {
     #[test]
     fn the_bound_is_replayed_once_where_no_timeline_follows() {
         let policies = ["lru", "belady"].map(|name| (name.to_owned(), name.parse().unwrap()));
-        let jobs = Jobs::of(&policies, 2, false);
+        let jobs = Jobs::of(&policies, 2, false, |_, _| false);
         let (bound, lru) = (|size| Job::Bound { size }, |size| Job::Policy { policy: 0, size });
         assert_eq!(jobs.list, [bound(0), bound(1), lru(0), lru(1)]);
         let replays: Vec<usize> = jobs.cells.iter().map(|cell| cell.replay).collect();
         assert_eq!(replays, [2, 0, 3, 1]);
-        let timed = Jobs::of(&policies, 2, true);
+        let timed = Jobs::of(&policies, 2, true, |_, _| false);
         assert_eq!(timed.list.len(), 6);
         assert_eq!(timed.cells[1], Cell { policy: 1, size: 0, replay: 3, bound: 0 });
+        let without = Jobs::of(&policies, 2, false, |policy, size| (policy, size) == (0, 0));
+        assert_eq!(without.list, [bound(0), bound(1), lru(1)]);
+        let kept: Vec<_> = without.cells.iter().map(|cell| (cell.policy, cell.size)).collect();
+        assert_eq!(kept, [(1, 0), (0, 1), (1, 1)]);
     }
 
     #[test]

@@ -9,10 +9,13 @@ mod jobs;
 mod rows;
 mod warnings;
 
+use hotset_policies::PolicySpec;
 use hotset_traces::Trace;
 
 use self::bounds::Bounds;
+use self::execution::Run;
 use self::jobs::Jobs;
+use crate::memory::{self, policy_bytes};
 use crate::parts::Parts;
 use crate::prepare::Preparation;
 use crate::report::{Report, SCHEMA, Settings, TraceSummary};
@@ -44,12 +47,29 @@ pub(crate) fn report<K: Keeper>(
     keeper: impl FnOnce(usize) -> Result<K, SimError>,
     progress: &impl ReplayProgress,
 ) -> Result<Report, SimError> {
-    let jobs = Jobs::of(&prepared.request().policies, prepared.sizes().len(), prepared.is_timed());
-    let bounds = Bounds::of(prepared);
+    // Its digests stand in the report, and in a journal they decide what is gone on with.
+    trace.check_digests()?;
+    let request = prepared.request();
+    for size in prepared.sizes() {
+        for bound in [PolicySpec::Belady, PolicySpec::BeladyBypass] {
+            let bytes = policy_bytes(&bound, &size.slots, prepared.shape());
+            let name = format!("the bound, {},", bound.info().name);
+            memory::check(&name, bytes, request.policy_memory)?;
+        }
+    }
+    let refused = |policy, size| {
+        prepared.refused().iter().any(|refused| (refused.policy, refused.size) == (policy, size))
+    };
+    let (sizes, timed) = (prepared.sizes().len(), prepared.is_timed());
+    let jobs = Jobs::of(&request.policies, sizes, timed, refused);
+    let bounds = Bounds::of(prepared, progress)?;
     let jobs = jobs.with_bypass(|policy, size| bounds.is_bypass(policy, size));
     progress.begin(jobs.list.len() as u64);
     let keeper = keeper(jobs.list.len())?;
-    let results = execution::run_all(&jobs.list, prepared, curves, &keeper, progress)?;
+    let results = execution::run_all(
+        &jobs.list,
+        &Run { trace, prepared, curves, keeper: &keeper, progress },
+    )?;
     let rows = rows::rows(prepared, &jobs.cells, &results)?;
     Ok(Report {
         schema: SCHEMA,
@@ -60,7 +80,8 @@ pub(crate) fn report<K: Keeper>(
     })
 }
 
-fn settings(prepared: &Preparation<'_>) -> Settings {
+/// What made a result, for its reader.
+pub(crate) fn settings(prepared: &Preparation<'_>) -> Settings {
     let request = prepared.request();
     let histogram = request.training.histogram.as_ref();
     Settings {

@@ -11,8 +11,8 @@ use crate::report::Row;
 pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> {
     let request = prepared.request();
     let (shape, sizes) = (prepared.shape(), prepared.sizes());
-    let mut warnings: Vec<String> =
-        sizes.iter().filter_map(|size| fewer_than_a_token(size, shape)).collect();
+    let mut warnings = left_out(prepared);
+    warnings.extend(sizes.iter().filter_map(|size| fewer_than_a_token(size, shape)));
     warnings.extend(sizes.iter().filter_map(|size| overflows(size, rows)));
     warnings.extend(rows.iter().filter(|row| row.window == Window::All).flat_map(costly_overlap));
     if !is_sized(shape) {
@@ -32,6 +32,32 @@ pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> 
             split.tested_sequences, split.training_sequences
         )
     }));
+    warnings
+}
+
+/// One warning for each policy and scope that would take too much memory.
+fn left_out(prepared: &Preparation<'_>) -> Vec<String> {
+    let (request, sizes) = (prepared.request(), prepared.sizes());
+    let mut warnings = Vec::new();
+    for (policy, (name, _)) in request.policies.iter().enumerate() {
+        for &scope in &request.scopes {
+            let of_scope = |size: usize| sizes[size].scope == scope;
+            let all = (0..sizes.len()).filter(|&size| of_scope(size)).count();
+            let refused =
+                prepared.refused().iter().filter(|r| r.policy == policy && of_scope(r.size));
+            let (count, bytes) =
+                refused.fold((0, 0), |(count, most), r| (count + 1, r.bytes.max(most)));
+            if count > 0 {
+                warnings.push(format!(
+                    "policy '{name}', {} scope, would take {bytes} bytes of memory, but may take \
+                     {}: left out at {count} of {all} sizes; give `Compare::policy_memory` to \
+                     allow more",
+                    scope.name(),
+                    request.policy_memory,
+                ));
+            }
+        }
+    }
     warnings
 }
 

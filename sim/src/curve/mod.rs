@@ -96,6 +96,24 @@ impl LruCurve {
         Self { global, tally, keys, widest, warmup: setting.warmup.is_some() }
     }
 
+    /// Bytes that the curve of a trace of this shape takes at most while it is made: counts at each
+    /// capacity for each layer, and answers for each use and expert of an event.
+    pub(crate) fn memory(shape: &Shape, scope: Scope) -> u64 {
+        let most = u64::from(shape.max_experts());
+        let of_pool = |keys: u64| {
+            // Places of uses, twice the keys, with a bit for each expert of the widest event.
+            2 * keys * (8 * most.div_ceil(64) + 16)
+        };
+        // Three counts a capacity, cold and steady, in each phase.
+        let tally = |capacities: u64| 3 * 8 * 2 * Phase::ALL.len() as u64 * capacities;
+        let layers = shape.layers().len() as u64;
+        let total = u64::from(shape.total_experts());
+        match scope {
+            Scope::Global => of_pool(total).saturating_add(tally(total).saturating_mul(layers)),
+            Scope::Layer | Scope::Adaptive => of_pool(total).saturating_add(tally(total)),
+        }
+    }
+
     /// The fewest slots of a layer's pool for which the curve is exact: as many as the widest
     /// event has experts (1 under sequential semantics). In global scope the same for all layers.
     #[must_use]

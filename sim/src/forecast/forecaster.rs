@@ -32,6 +32,16 @@ pub fn trained(
     Ok(Some(predictor))
 }
 
+impl Forecast {
+    /// Bytes that its predictor comes to hold over a trace; 0 without one.
+    pub(crate) fn memory(&self, trace: &Trace) -> u64 {
+        match &self.source {
+            PrefetchSource::Learned(spec) => spec.memory(&feed::layers(trace), self.horizon()),
+            PrefetchSource::Recorded | PrefetchSource::Oracle(_) => 0,
+        }
+    }
+}
+
 /// Refuses a policy or a prefetcher whose columns the trace lacks, saying who gives them.
 ///
 /// # Errors

@@ -88,6 +88,12 @@ impl Times {
         Self { cells: vec![Spent::default(); 6 * layers], layers, steps: Vec::new() }
     }
 
+    /// Whether these can be the times of a replay over so many layers. A file from which times are
+    /// read may hold anything.
+    pub(crate) fn are_possible(&self, layers: usize) -> bool {
+        self.layers == layers && self.cells.len() == 6 * layers
+    }
+
     #[inline(always)]
     pub(super) fn row_of(&self, phase: Phase, steady: bool) -> usize {
         (2 * phase as usize + usize::from(steady)) * self.layers

@@ -22,8 +22,8 @@ use self::points::{LiveToken, Point};
 use self::score::{median, percentile, r_squared};
 use crate::timeline::{Compute, StepTime, TimeModel, Timeline, Times};
 use crate::{
-    Compare, Forecast, Parts, PhaseFilter, Prefetch, PrefetchSource, Preparation, Scope, Semantics,
-    Serving, SimError, Size, Training, Window, replay_timed,
+    Compare, Forecast, POLICY_MEMORY, Parts, PhaseFilter, Prefetch, PrefetchSource, Preparation,
+    Scope, Semantics, Serving, SimError, Size, Training, Window, replay_timed,
 };
 
 /// Live points and what was predicted for them.
@@ -185,6 +185,7 @@ fn request(point: &Point, compute: Compute, link: &Link) -> Compare {
         time: TimeModel { compute, ..TimeModel::default() },
         timelines: true,
         training: Training::default(),
+        policy_memory: POLICY_MEMORY,
         seed: 0,
     }
 }

@@ -17,22 +17,23 @@ use super::layout::{Element, Header, Kind, MAGIC, MAX_HEADER, PREAMBLE, Section,
 use crate::check;
 use crate::column::{Backing, Column};
 use crate::error::{Error, Result};
-use crate::map::map_file;
+use crate::map::{OpenedFile, READ_WHOLE, open_file};
 use crate::parts::{EmbeddingData, IdData, Parts, PredictionData, WeightData};
 use crate::shape::Shape;
-use crate::trace::{Sequence, Trace};
+use crate::trace::{MappedSections, Sequence, Trace};
 
 impl Trace {
-    /// Opens an `.hst` file through a memory map: raw columns are read in place, compressed ones
-    /// are decompressed. Checks every checksum and value, but not the digests (for those see
-    /// [`Trace::validate`]). The file must not be changed in place while the trace lives.
+    /// Opens an `.hst` file: raw columns are used where they lie, compressed ones are decompressed.
+    /// Checks every checksum and value, and the digests of files up to 64 MiB (for larger ones
+    /// see [`Trace::check_digests`]). Files of more than 1 GiB are mapped and must not be changed in
+    /// place while the trace lives ([`Trace::check_unchanged`]); others are read.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::NotHst`], [`Error::Newer`], [`Error::Truncated`] or
     /// [`Error::Corrupt`] naming the section; the errors of [`crate::TraceBuilder::build`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        open(Backing::Map(map_file(path)?), &path.display().to_string())
+        open_mapped_above(path, READ_WHOLE)
     }
 
     /// Reads an `.hst` file that is part of the program; columns are read in place where aligned.
@@ -51,6 +52,19 @@ impl Trace {
         open(Backing::Owned(bytes), "bytes in memory")
     }
 }
+
+/// Opens a file, which is mapped if it has more than `read_whole` bytes.
+pub(super) fn open_mapped_above(path: &Path, read_whole: u64) -> Result<Trace> {
+    let backing = match open_file(path, read_whole)? {
+        OpenedFile::Read(bytes) => Backing::Owned(bytes),
+        OpenedFile::Mapped(file) => Backing::Map(file),
+    };
+    open(backing, &path.display().to_string())
+}
+
+/// Digests of files up to this many bytes are computed when they are opened: some hundredths of a
+/// second. Whoever goes by the digest of a larger one asks [`Trace::check_digests`].
+const DIGESTS_AT_OPENING: usize = 64 << 20;
 
 /// Beyond this many bytes a section may not decompress to more than [`MAX_RATIO`] times its size.
 const FREE_RAW: u64 = 64 << 20;
@@ -109,7 +123,15 @@ fn open(backing: Backing, file: &str) -> Result<Trace> {
         sequences,
     };
     check::all(&parts, |_| {})?;
-    Ok(Trace::from_checked(parts, header.digest, header.content_digest))
+    let mapped = matches!(&*backing, Backing::Map(_)).then(|| MappedSections {
+        backing: Arc::clone(&backing),
+        sections: header.sections.iter().map(|s| (stored_range(s), s.checksum)).collect(),
+    });
+    let trace = Trace::from_checked(parts, header.digest, header.content_digest, mapped);
+    if reader.bytes.len() <= DIGESTS_AT_OPENING {
+        trace.check_digests()?;
+    }
+    Ok(trace)
 }
 
 impl Reader<'_> {

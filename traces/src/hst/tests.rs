@@ -324,12 +324,36 @@ fn values_are_checked_behind_sound_checksums() {
         "column predictions, token 0, layer 1: expert 4 predicted 1 layers before; \
          the layer has experts 0 to 3"
     );
-    // A possible value passes opening; that it is not what was written, the digest tells.
-    let other = spoiled(Kind::Ids, 4, 3).unwrap();
-    let error = other.validate().unwrap_err();
-    assert!(error.to_string().starts_with("column digest: the file states "), "{error}");
-    let other = spoiled(Kind::Weights, 0, 9).unwrap();
-    assert!(other.validate().unwrap_err().to_string().starts_with("column content_digest:"));
+    // That a possible value is not what was written, the digest tells.
+    let other = message(Kind::Ids, 4, 3);
+    assert!(other.starts_with("column digest: the file states "), "{other}");
+    assert!(message(Kind::Weights, 0, 9).starts_with("column content_digest:"));
+}
+
+/// A file that is mapped and then written into, its length or only its bytes.
+#[test]
+fn a_mapped_file_that_changes_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.hst");
+    let bytes = written(&full_trace(), Codec::Raw);
+    std::fs::write(&path, &bytes).unwrap();
+    let trace = super::read::open_mapped_above(&path, 0).unwrap();
+    assert!(trace.is_mapped());
+    trace.check_unchanged().unwrap();
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let mut other = bytes.clone();
+    let last = other.len() - 1;
+    other[last] ^= 1;
+    std::fs::write(&path, &other).unwrap();
+    // Whoever sets the time back is found out by the checksums.
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    let told = trace.check_unchanged().unwrap_err().to_string();
+    assert!(told.contains("was changed while it was being read"), "{told}");
+    std::fs::write(&path, &bytes[..100]).unwrap();
+    assert!(matches!(trace.check_unchanged(), Err(Error::Changed { .. })));
+    let read = Trace::from_bytes(bytes).unwrap();
+    assert!(!read.is_mapped());
+    read.check_unchanged().unwrap();
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod machine;
 mod ops;
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use machine::Machine;
 
@@ -80,7 +81,15 @@ pub(super) struct Pickle {
     bytes: Vec<u8>,
     objects: Vec<Object>,
     root: Value,
+    /// Entries that were passed over so far.
+    passed: AtomicU64,
 }
+
+/// Names and codes are shorter than this; a longer text is none.
+const LONGEST_NAME: u32 = 256;
+/// Entries that may be passed over for each byte of a pickle: thousands of times what files need
+/// whose objects are not all one object.
+const PASSES_PER_BYTE: u64 = 256;
 
 /// Why a pickle is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +107,8 @@ impl fmt::Display for Refusal {
 impl Pickle {
     /// Reads a pickle; its objects may take `budget` bytes of memory.
     pub(super) fn read(bytes: Vec<u8>, budget: u64) -> Result<Self, Refusal> {
-        let pickle = Self { bytes, objects: Vec::new(), root: Value::None };
+        let pickle =
+            Self { bytes, objects: Vec::new(), root: Value::None, passed: AtomicU64::new(0) };
         let mut machine = Machine::new(pickle, budget);
         match machine.run() {
             Ok(root) => Ok(Self { root, ..machine.into_pickle() }),
@@ -141,6 +151,23 @@ impl Pickle {
         }
     }
 
+    /// A text that may be a name or a code: looked at in time that no file can drive up by naming
+    /// one long text again and again.
+    fn name(&self, value: Value) -> Option<&str> {
+        match value {
+            Value::Text(_, len) if len <= LONGEST_NAME => self.text(value),
+            _ => None,
+        }
+    }
+
+    /// Whether so many entries more may be passed over. A few bytes can name one long list or dict a
+    /// million times; what has to be read of a file must not grow faster than the file.
+    fn pass(&self, entries: usize) -> Option<()> {
+        let passed = self.passed.fetch_add(entries as u64, Ordering::Relaxed);
+        let most = (self.bytes.len() as u64 + (1 << 16)).saturating_mul(PASSES_PER_BYTE);
+        (passed <= most).then_some(())
+    }
+
     /// Bytes of the pickle.
     pub(super) fn slice(&self, start: u32, len: u32) -> &[u8] {
         &self.bytes[start as usize..][..len as usize]
@@ -149,7 +176,12 @@ impl Pickle {
     /// The entry of a dict under a text key.
     pub(super) fn get(&self, dict: Value, key: &str) -> Option<Value> {
         let Some(Object::Dict(entries)) = self.object(dict) else { return None };
-        entries.iter().find(|(name, _)| self.text(*name) == Some(key)).map(|(_, value)| *value)
+        self.pass(entries.len())?;
+        let found = entries.iter().find(|(name, _)| match *name {
+            Value::Text(start, len) => self.slice(start, len) == key.as_bytes(),
+            _ => false,
+        });
+        found.map(|(_, value)| *value)
     }
 
     pub(super) fn int(&self, value: Option<Value>) -> Option<i64> {
@@ -161,7 +193,14 @@ impl Pickle {
 
     /// A list's values.
     pub(super) fn list(&self, value: Value) -> Option<Vec<Value>> {
-        match self.object(value)? {
+        let object = self.object(value)?;
+        self.pass(match object {
+            Object::List(values) => values.len(),
+            Object::Tuple(values) => values.len(),
+            Object::Ints(ints) => ints.len(),
+            _ => 0,
+        })?;
+        match object {
             Object::List(values) => Some(values.clone()),
             Object::Tuple(values) => Some(values.to_vec()),
             Object::Ints(ints) => Some(ints.iter().map(|&int| Value::Int(int.into())).collect()),
@@ -172,9 +211,45 @@ impl Pickle {
     /// A list of numbers of 32 bits.
     pub(super) fn ints(&self, value: Value) -> Option<&[i32]> {
         match self.object(value)? {
-            Object::Ints(ints) => Some(ints),
+            Object::Ints(ints) => self.pass(ints.len()).map(|()| &ints[..]),
             Object::List(values) if values.is_empty() => Some(&[]),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Vec<u8> {
+        [b"X", &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat()
+    }
+
+    /// A code of half a megabyte that 100,000 calls name again: each used to look at all of it.
+    #[test]
+    fn a_long_text_is_no_code() {
+        let call = b"h\x00h\x01\x85R0";
+        let pickle = [
+            b"\x80\x02cnumpy\ndtype\nq\x00".to_vec(),
+            [text(&"f".repeat(500_000)), b"q\x01".to_vec()].concat(),
+            call.repeat(100_000),
+            b"N.".to_vec(),
+        ];
+        let refusal = Pickle::read(pickle.concat(), 1 << 30).err().unwrap().to_string();
+        assert!(refusal.contains("an array of \"\""), "{refusal}");
+    }
+
+    /// A dict that is named again and again is passed over so often as its file's length explains.
+    #[test]
+    fn a_dict_cannot_be_searched_for_ever() {
+        let entries: Vec<u8> =
+            (0..5000).flat_map(|n| [text(&n.to_string()), b"N".to_vec()].concat()).collect();
+        let whole = [b"\x80\x02}(".to_vec(), entries, b"u.".to_vec()].concat();
+        let most = (whole.len() as u64 + (1 << 16)) * PASSES_PER_BYTE / 5000;
+        let pickle = Pickle::read(whole, 1 << 30).unwrap();
+        assert_eq!(pickle.get(pickle.root(), "4999"), Some(Value::None));
+        let found = (0..2 * most).filter(|_| pickle.get(pickle.root(), "0").is_some()).count();
+        assert!((most - 2..=most).contains(&(found as u64)), "{found} of {most}");
     }
 }

@@ -61,7 +61,7 @@ impl Machine {
                 self.make(Object::Array { element: Element::U8, shape, data: Value::None }, 0)
             }
             (Name::NumpyDtype, [code, ..]) => {
-                let code = self.pickle.text(*code).unwrap_or_default();
+                let code = self.pickle.name(*code).unwrap_or_default();
                 let element =
                     Element::of_numpy(code).ok_or_else(|| format!("an array of {code:?}"))?;
                 self.make(Object::Dtype { element, little: true }, 0)
@@ -77,7 +77,7 @@ impl Machine {
         let target = self.target()?;
         match (&self.pickle.objects[target], &state[..]) {
             (&Object::Dtype { element, .. }, [_, order, ..]) => {
-                let little = self.pickle.text(*order) != Some(">");
+                let little = self.pickle.name(*order) != Some(">");
                 self.pickle.objects[target] = Object::Dtype { element, little };
                 Ok(())
             }

@@ -125,7 +125,7 @@ impl Machine {
             }
             op::STACK_GLOBAL => {
                 let (name, module) = (self.pop()?, self.pop()?);
-                let text = |value| self.pickle.text(value).map(str::to_owned);
+                let text = |value| self.pickle.name(value).map(str::to_owned);
                 let (Some(module), Some(name)) = (text(module), text(name)) else {
                     return Err("a name that is no text".to_owned());
                 };
