@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_bound_with_bypass_is_replayed_once_a_size_that_needs_it() {
         let policies = ["lru", "fifo"].map(|name| (name.to_owned(), name.parse().unwrap()));
-        let jobs = Jobs::of(&policies, 2, false).with_bypass(|_, size| size == 1);
+        let jobs = Jobs::of(&policies, 2, false, |_, _| false).with_bypass(|_, size| size == 1);
         assert_eq!(jobs.list[6..], [Job::Bypass { size: 1 }]);
         let bounds: Vec<usize> = jobs.cells.iter().map(|cell| cell.bound).collect();
         assert_eq!(bounds, [0, 0, 6, 6]);
