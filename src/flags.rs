@@ -58,6 +58,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("ImportOptions::config", "--config"),
     ("ImportOptions::top_k", "--top-k"),
     ("ImportOptions::layers", "--layers"),
+    ("ImportOptions::phase", "--phase"),
     ("ImportOptions::experts", "--experts"),
     ("ImportOptions::columns", "--columns"),
     ("import::Format", "--from"),

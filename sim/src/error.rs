@@ -83,7 +83,7 @@ pub enum SimError {
     /// A policy that is trained, without a training part.
     #[error(
         "policy '{policy}' is trained on a part of the trace and replayed over the rest: give \
-         --train 50%"
+         `Training::share` 50%"
     )]
     NeedsTraining {
         /// The policy.

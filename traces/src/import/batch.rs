@@ -180,7 +180,7 @@ impl Batch {
         if self.incomplete > 0 {
             rows.collector().note(format!(
                 "{} tokens are left out: the engine did not compute all layers for them (the last \
-                 layer of a prompt, for example); --skip-layers keeps them without that layer",
+                 layer of a prompt, for example); `ImportOptions::skip_layers` keeps them without that layer",
                 self.incomplete
             ));
         }

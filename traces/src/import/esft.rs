@@ -18,7 +18,7 @@ use crate::trace::Phase;
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "esft",
     description: "ESFT's folder of expert_weights_<layer>.txt: the ids of a sample's tokens, two \
-                  tabs, their weights (--top-k)",
+                  tabs, their weights (`ImportOptions::top_k`)",
     columns: &["ids", "positions", "weights"],
     extensions: &["txt"],
     takes_prompt_tokens: false,

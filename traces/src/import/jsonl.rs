@@ -23,7 +23,7 @@ use crate::trace::Phase;
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "jsonl",
     description: "one token a line: seq, pos, tok, phase, experts by layer, best first (what \
-                  'trace export --to jsonl' writes)",
+                  'trace export' writes)",
     columns: &["ids", "positions", "phases", "steps", "token_ids", "weights"],
     extensions: &["jsonl"],
     takes_prompt_tokens: false,
@@ -225,7 +225,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         into.note(format!("the key {key:?} means nothing in {} and is passed over", INFO.name));
     }
     if without_phase && into.options.phase.is_none() {
-        into.note("tokens without a phase count as decode (--phase gives all one)");
+        into.note("tokens without a phase count as decode (`ImportOptions::phase` gives all one)");
     }
     into.read(source);
     Ok(())

@@ -289,7 +289,7 @@ fn thecodacus(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     if prompts {
         into.note(
             "prompt tokens are kept, but this tool reads a strided tensor flat, so that they are \
-             probably wrong: leave them out with 'hotset trace slice --phase decode'",
+             probably wrong: keep the decode tokens alone, with 'hotset trace slice'",
         );
     }
     into.read(source);
