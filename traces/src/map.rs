@@ -104,7 +104,7 @@ pub(crate) fn open_file(path: &Path, read_whole: u64) -> Result<OpenedFile> {
 const LOST_PAGES: &[u8] = b"error: a trace became shorter, or its disk failed, while it was being \
 read; leave inputs alone while they are used\n";
 
-/// From here on the process ends with [`LOST_PAGES`] and exit code 2 where a mapped file was
+/// From here on the process ends with a sentence and exit code 2 where a mapped file was
 /// truncated by somebody else, instead of by a bare signal. For a program's `main`; a library must
 /// leave its user's signals alone.
 pub fn end_on_lost_pages() {
