@@ -10,6 +10,7 @@ mod hostile;
 mod inputs;
 mod interrupts;
 mod kills;
+mod layouts;
 mod live;
 mod outputs;
 mod plan;

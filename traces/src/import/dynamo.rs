@@ -28,10 +28,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 };
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
-    let text = sniff.text();
-    let has = |key: &str| text.contains(&format!("\"{key}\""));
-    let json = text.trim_start().starts_with(['{', '[']);
-    Claim::Sure.when(json && has("nvext") && has("engine_data"))
+    Claim::Sure.when(sniff.document_has_keys(&["nvext", "engine_data"]))
 }
 
 #[derive(Deserialize)]

@@ -56,6 +56,9 @@ pub(super) enum Claim {
     No,
     /// It can be read so, and nothing in it says that it is meant so.
     Possible,
+    /// It has the form of a syntax that many programs write, and a format of one program's own may
+    /// have it too.
+    Form,
     /// It has the names or the form that this format has, and others have too.
     Likely,
     /// It has what this format alone has.

@@ -33,7 +33,8 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 };
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
-    Claim::Sure.when(sniff.has_keys(&["meta_info"]) || sniff.has_keys(&["sglext"]))
+    Claim::Sure
+        .when(sniff.document_has_keys(&["meta_info"]) || sniff.document_has_keys(&["sglext"]))
 }
 
 #[derive(Deserialize)]

@@ -136,11 +136,12 @@ impl<'a> Sniff<'a> {
 
     /// Whether the first line is JSON and has all of these keys, at any depth.
     pub(super) fn has_keys(&self, keys: &[&str]) -> bool {
-        let line = self.first_line();
-        let is_key =
-            |(at, text): (usize, &str)| line[at + text.len()..].trim_start().starts_with(':');
-        let has = |key: &&str| line.match_indices(&format!("\"{key}\"")).any(is_key);
-        self.is_json() && keys.iter().all(has)
+        self.is_json() && have_keys(self.first_line(), keys)
+    }
+
+    /// Whether the text is JSON and has all of these keys, at any depth and on any line.
+    pub(super) fn document_has_keys(&self, keys: &[&str]) -> bool {
+        self.is_json() && have_keys(self.text(), keys)
     }
 
     /// The opened `.pt` file, where it is one.
@@ -150,6 +151,11 @@ impl<'a> Sniff<'a> {
             _ => None,
         }
     }
+}
+
+fn have_keys(text: &str, keys: &[&str]) -> bool {
+    let is_key = |(at, key): (usize, &str)| text[at + key.len()..].trim_start().starts_with(':');
+    keys.iter().all(|key| text.match_indices(&format!("\"{key}\"")).any(is_key))
 }
 
 fn first_line(text: &str) -> Option<(usize, usize)> {

@@ -28,7 +28,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 };
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
-    Claim::Likely.when(sniff.has_keys(&["choices"]))
+    Claim::Likely.when(sniff.document_has_keys(&["choices"]))
 }
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {

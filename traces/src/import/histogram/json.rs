@@ -46,7 +46,7 @@ const MAX_FILE: u64 = 64 << 20;
 const MAX_DEPTH: usize = 12;
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
-    if !sniff.is_json() || sniff.has_keys(&["choices"]) {
+    if !sniff.is_json() || sniff.document_has_keys(&["choices"]) {
         return Ok(Claim::No);
     }
     let text = sniff.text();

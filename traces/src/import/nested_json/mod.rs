@@ -63,8 +63,9 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     let lists = walk.by_layer >= 2
         || walk.named >= 3
         || (text.trim_start().starts_with('[') && walk.bare >= 3);
-    // Surer than a reader of records, which finds names in nested documents too.
-    Claim::Likely.when(cells || lists)
+    // Surer than a reader of records, which finds names in nested documents too; less sure than a
+    // format of one program's own, whose documents are nested as well.
+    Claim::Form.when(cells || lists)
 }
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {

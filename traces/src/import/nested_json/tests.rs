@@ -72,3 +72,34 @@ fn copies_are_dropped_and_contradictions_refused() {
     let lines = "{\"layers\": {\"0\": [3], \"1\": [0]}}\n{\"layers\": {\"0\": [1], \"1\": [2]}}\n";
     assert_eq!(ids(&read(lines, None).unwrap()), [3, 0, 1, 2]);
 }
+
+#[test]
+fn levels_without_end_are_refused_by_whoever_looks() {
+    use crate::import::detect;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    let deep = |open: &str, close: &str| {
+        let (before, behind) = (open.repeat(50_000), close.repeat(50_000));
+        format!(
+            "{{\"token_0\": {{\"layer_0\": {{\"selected_experts\": [1]}}}}, \"a\": {before}1{behind}}}"
+        )
+    };
+    for text in [deep("[", "]"), deep("{\"layer_1\": ", "}")] {
+        std::fs::write(&path, &text).unwrap();
+        let _ = detect(&path);
+        let refusal = read(&text, None).unwrap_err();
+        assert!(refusal.contains("recursion limit exceeded"), "{refusal}");
+    }
+}
+
+#[test]
+fn a_reply_on_many_lines_is_its_server_s() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    let reply =
+        "{\n \"choices\": [\n  {\"routed_experts\": [[[1, 2]], [[0, 3]], [[1, 0]]]}\n ]\n}\n";
+    std::fs::write(&path, reply).unwrap();
+    let told = crate::import::detect(&path);
+    assert_eq!(told, Some(crate::import::Detected::Trace(Format::VllmJson)));
+}

@@ -106,11 +106,12 @@ fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
                 .any(|row| row.iter().any(|&value| value != 0.0) && twice(row).is_some());
             let whole = numbers.iter().all(|value| value.fract() == 0.0);
             match layout.element {
-                // Counts of [sequence, layer, expert] are whole, and many are alike: where a few
-                // rows have none twice, they can only be ids.
+                // Counts of [sequence, layer, expert] are whole, and many are alike, or their sum is
+                // the same in every layer: where neither is so in a few rows, they can only be ids.
                 Element::F64 => {
                     let rows = numbers.len() / width;
-                    Claim::Sure.when(!whole || (!repeats && rows >= FEW))
+                    let counts = repeats || same_sums(&numbers, layout.shape[1], width);
+                    Claim::Sure.when(!whole || (!counts && rows >= FEW))
                 }
                 element if element.is_float() => Ok(Claim::Likely),
                 _ if sniff.name().contains("routed_experts") => Ok(Claim::No),
@@ -123,6 +124,13 @@ fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
         }
         _ => Ok(Claim::No),
     }
+}
+
+/// Whether all layers of a sequence have the same sum, as counts have: a token uses as many experts
+/// in every layer.
+fn same_sums(numbers: &[f64], layers: usize, width: usize) -> bool {
+    let sums: Vec<f64> = numbers.chunks_exact(width).map(|row| row.iter().sum()).collect();
+    layers > 1 && sums.len() > 1 && sums.chunks(layers).all(|of| of.iter().all(|sum| *sum == of[0]))
 }
 
 /// Whether the last token's row of so many bytes was never filled.
