@@ -98,10 +98,10 @@ fn options(case: &Value) -> ImportOptions {
     let flags: Vec<&str> =
         case["flags"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
     let number = |name: &str| {
-        let place = flags.iter().position(|flag| *flag == name)?;
+        let place = flags.iter().position(|flag| flag.strip_prefix("--") == Some(name))?;
         Some(flags[place + 1].parse().unwrap())
     };
-    ImportOptions { top_k: number("--top-k"), layers: number("--layers"), ..Default::default() }
+    ImportOptions { top_k: number("top-k"), layers: number("layers"), ..Default::default() }
 }
 
 /// The files of an input that one format reads, or the folder that it reads whole.
