@@ -22,7 +22,7 @@ pub use admission::{
 };
 pub use cache::*;
 pub use eviction::*;
-pub use policy::{Anyone, Event, Key, Policy, PoolShape, Room};
+pub use policy::{Anyone, Event, Key, Occupancy, Policy, PoolShape, Room};
 pub use registry::{
     AnyPolicy, Bound, Config, Info, Listed, Need, Needs, NoConfig, NoNeeds, Parameter, PolicyError,
     PolicyInfo, Trained, Visitor, nearest, parse_parameters, read_config, suggestion,

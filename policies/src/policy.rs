@@ -109,6 +109,49 @@ pub trait Room {
     fn evict(&mut self, key: Key);
 }
 
+/// How many of a pool's slots there are, and how many of them are taken.
+///
+/// ```
+/// use hotset_policies::Occupancy;
+///
+/// let slots = Occupancy { taken: 2, ..Occupancy::new(2) };
+/// assert!(slots.is_full() && slots.agree_with(1).is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Slots that hold a key.
+    pub taken: u32,
+    /// Slots of the pool.
+    pub capacity: u32,
+}
+
+impl Occupancy {
+    /// `capacity` free slots.
+    #[must_use]
+    pub const fn new(capacity: u32) -> Self {
+        Self { taken: 0, capacity }
+    }
+
+    /// Whether a further key needs the slot of another.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_full(&self) -> bool {
+        self.taken >= self.capacity
+    }
+
+    /// Checks them against the `residents` that a policy's own structure holds.
+    ///
+    /// # Errors
+    /// Other keys are counted than are held, or more than there are slots.
+    pub fn agree_with(&self, residents: u32) -> Result<(), String> {
+        if residents != self.taken || residents > self.capacity {
+            let Self { taken, capacity } = self;
+            return Err(format!("{residents} resident, {taken} counted, {capacity} slots"));
+        }
+        Ok(())
+    }
+}
+
 /// Sequential semantics: one access at a time, so anything may leave and nobody keeps slots.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Anyone;
@@ -158,32 +201,92 @@ pub trait Policy {
     /// Whether the policy wants [`set_profile`](Policy::set_profile).
     const PROFILED: bool = false;
 
+    /// The pool's slots; the provided methods count them.
+    fn slots(&self) -> &Occupancy;
+
+    /// As [`slots`](Policy::slots), to count in.
+    fn slots_mut(&mut self) -> &mut Occupancy;
+
     /// Whether `key` is resident.
     fn contains(&self, key: Key) -> bool;
 
+    /// A resident key was used.
+    fn hit(&mut self, key: Key);
+
+    /// An absent key takes a free slot.
+    fn enter(&mut self, key: Key);
+
+    /// Takes out one key that `may_leave`, by the policy's own rule; `None` if there is none.
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key>;
+
+    /// Takes out a resident key whose slot was taken from outside; it leaves no history behind.
+    fn discard(&mut self, key: Key);
+
+    /// Checks the structure's invariants; tests call it after every operation.
+    ///
+    /// # Errors
+    /// Says which invariant is broken.
+    fn validate(&self) -> Result<(), String>;
+
     /// Number of resident keys.
-    fn len(&self) -> u32;
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.slots().taken
+    }
 
     /// Whether nothing is resident.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A resident key was used.
-    fn hit(&mut self, key: Key);
+    /// Sees to a free slot for an absent key before it [enters](Policy::enter). `false` declines
+    /// the key. Policies that learn from misses, or choose the victim by who comes, have their own.
+    #[inline(always)]
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        let _ = key;
+        self.free_a_slot(room)
+    }
+
+    /// Evicts one key if all slots are taken. `false` if nothing may leave then.
+    #[inline(always)]
+    fn free_a_slot<R: Room>(&mut self, room: &mut R) -> bool {
+        !self.slots().is_full() || self.evict_one(room)
+    }
 
     /// Brings in an absent key, evicting through `room` as needed. Returns `false` and changes no
     /// residency if the pool is full and nothing in it may leave.
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool;
+    #[inline(always)]
+    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        if !self.make_room(key, room) {
+            return false;
+        }
+        self.enter(key);
+        self.slots_mut().taken += 1;
+        true
+    }
 
     /// Evicts one key by the policy's own rule (the pool shrinks). `false` if nothing may leave.
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool;
+    #[inline(always)]
+    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+        let Some(victim) = self.pop(|key| room.may_evict(key)) else {
+            return false;
+        };
+        self.slots_mut().taken -= 1;
+        room.evict(victim);
+        true
+    }
 
-    /// Drops a resident key whose slot was taken from outside; it leaves no history behind.
-    fn remove(&mut self, key: Key);
+    /// Drops a resident key whose slot was taken from outside.
+    #[inline(always)]
+    fn remove(&mut self, key: Key) {
+        self.discard(key);
+        self.slots_mut().taken -= 1;
+    }
 
     /// Sets the number of slots; called when at most that many keys are resident.
-    fn set_capacity(&mut self, capacity: u32);
+    fn set_capacity(&mut self, capacity: u32) {
+        self.slots_mut().capacity = capacity;
+    }
 
     /// A step of `tokens` tokens begins. Only called if [`OBSERVES`](Policy::OBSERVES).
     fn begin_step(&mut self, tokens: u32) {
@@ -201,10 +304,21 @@ pub trait Policy {
     fn set_profile(&mut self, profile: &[f32]) {
         let _ = profile;
     }
-
-    /// Checks the structure's invariants; tests call it after every operation.
-    ///
-    /// # Errors
-    /// Says which invariant is broken.
-    fn validate(&self) -> Result<(), String>;
 }
+
+/// The two accessors of [`Policy`] for a policy that keeps its [`Occupancy`] in the field named.
+macro_rules! counted_in {
+    ($($field:ident).+) => {
+        #[inline(always)]
+        fn slots(&self) -> &$crate::Occupancy {
+            &self.$($field).+
+        }
+
+        #[inline(always)]
+        fn slots_mut(&mut self) -> &mut $crate::Occupancy {
+            &mut self.$($field).+
+        }
+    };
+}
+
+pub(crate) use counted_in;
