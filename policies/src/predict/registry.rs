@@ -2,11 +2,8 @@
 
 use thiserror::Error;
 
-use super::{
-    ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, ExpertMap, ExpertMapConfig,
-    Guess, Horizon, Layers, Linear, LinearConfig, Opening, Popularity, Predictor, PredictorInfo,
-    PreviousToken, Semantic, Token,
-};
+// All, so that a predictor is one line in the list below.
+use super::*;
 use crate::registry::{NoConfig, read_config};
 use crate::semantic::GuideConfig;
 
