@@ -4,7 +4,8 @@
 //! Source: N. Megiddo and D. S. Modha, FAST 2003, figure 4; S. Bansal and D. S. Modha, FAST 2004,
 //! figure 2. The target is a real number and moves by real quotients.
 
-use crate::policy::{Key, Occupancy, PoolShape};
+use crate::occupancy::Occupancy;
+use crate::policy::{Key, PoolShape};
 use crate::structures::queues::Queues;
 
 pub(crate) const T1: u8 = 0;

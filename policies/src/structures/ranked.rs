@@ -4,7 +4,8 @@
 //! sorted, and one pass over the residents finds the victim. [`Ranked`] does that pass and keeps
 //! the books; a [`Ranking`] says only how keys are scored.
 
-use crate::policy::{Event, Key, Occupancy, Policy, Room, counted_in};
+use crate::occupancy::{Occupancy, counted_in};
+use crate::policy::{Event, Key, Policy, Room};
 use crate::structures::resident_set::ResidentSet;
 
 /// How the keys of one pool are scored.

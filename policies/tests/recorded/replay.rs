@@ -159,7 +159,7 @@ pub fn traces() -> Option<&'static [Trace; 2]> {
 
 fn gpt_oss(folder: &Path) -> Trace {
     let open = |name| std::io::BufReader::new(std::fs::File::open(folder.join(name)).unwrap());
-    let weights = array::<u16>(open("weights_bf16.npy"));
+    let weights = array(open("weights_bf16.npy"), u16::from_le_bytes);
     let sequences = std::fs::read_to_string(folder.join("sequences.csv")).unwrap();
     let rows: Vec<&str> = sequences.lines().skip(1).collect();
     let half = rows[rows.len() / 2].split(',').nth(1).unwrap();
@@ -168,7 +168,7 @@ fn gpt_oss(folder: &Path) -> Trace {
         layers: 24,
         experts: 32,
         top_k: 4,
-        ids: array(open("experts.npy")),
+        ids: array(open("experts.npy"), u8::from_le_bytes),
         weights: weights.into_iter().map(|bits| f32::from_bits(u32::from(bits) << 16)).collect(),
         half: half.parse().unwrap(),
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::structures::memory::{array, sum};
 use crate::structures::position_set::PositionSet;
 use crate::{Event, Key, Need, Occupancy, Policy, PolicyInfo, PoolShape};

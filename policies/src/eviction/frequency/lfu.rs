@@ -5,7 +5,7 @@
 //! order of count, so every operation is O(1) (K. Shah, A. Mitra, D. Matani, "An O(1) algorithm
 //! for implementing the LFU cache eviction scheme", 2010).
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
 use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};

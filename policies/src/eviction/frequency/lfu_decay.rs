@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::registry::share;
 use crate::structures::lazy_heap::LazyHeap;

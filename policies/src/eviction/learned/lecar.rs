@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::registry::share;
 use crate::structures::memory::{array, sum};

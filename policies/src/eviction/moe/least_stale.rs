@@ -3,7 +3,7 @@
 //! Source: SpecMD (Apple), which calls what was not touched in the running pass stale. Order is
 //! that of loading, so a hit protects a key for its token only.
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};

@@ -4,7 +4,7 @@
 //! Source: F. J. Corbató, "A paging experiment with the Multics system", 1968. A key enters with
 //! its bit clear.
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
 use crate::structures::ring::Ring;

@@ -3,7 +3,7 @@
 //! A ring buffer rather than links. Keys that left it out of turn (another key was protected, a
 //! slot was invalidated) leave a hole that the hand passes over.
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
 use crate::structures::ring::Ring;

@@ -3,7 +3,7 @@
 //! Source: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; the
 //! baseline of every expert cache (Mixtral-offloading, FreeToken, llama.cpp before SLRU).
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::lazy_heap::LazyHeap;
 use crate::structures::memory::{array, sum};

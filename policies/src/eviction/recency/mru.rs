@@ -3,7 +3,7 @@
 //! Source: H.-T. Chou and D. J. DeWitt, "An evaluation of buffer management strategies for
 //! relational database systems", VLDB 1985. libCacheSim's MRU gives the same counts.
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};

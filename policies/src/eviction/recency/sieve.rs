@@ -4,7 +4,7 @@
 //! NSDI 2024. On a layer-cyclic stream over one pool it freezes: the hand stays close behind the
 //! newest keys and takes each before its layer comes round again.
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};

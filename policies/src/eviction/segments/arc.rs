@@ -3,7 +3,7 @@
 //! Source: N. Megiddo and D. S. Modha, "ARC: a self-tuning, low overhead replacement cache",
 //! FAST 2003, figure 4.
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::adaptive_lists::{AdaptiveLists, B1, B2, T1, T2};
 use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};

@@ -5,7 +5,7 @@
 //! last is forgotten also on a miss in a ghost list, B2's is never, and the quotients are of
 //! integers. With those three its counts are met exactly (`tests/golden/quirks.rs`).
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::adaptive_lists::{AdaptiveLists, B1, B2, T1, T2};
 use crate::structures::memory::{array, sum};

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::queues::Queues;
 use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape};

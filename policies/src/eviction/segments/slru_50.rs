@@ -3,7 +3,7 @@
 //! Source: llama.cpp #30637 (b11736). Unlike the literature's form, a cold cache fills through
 //! probation, and the protected half takes keys only on a hit.
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::queues::Queues;
 use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};

@@ -14,7 +14,7 @@ mod tests;
 use config::INFO;
 pub use config::LirsConfig;
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};

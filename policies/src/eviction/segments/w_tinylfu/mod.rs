@@ -31,7 +31,7 @@ pub use config::{UseCounter, WTinyLfuConfig};
 use counting_bloom::CountingBloom;
 use filter::Filter;
 
-use crate::policy::counted_in;
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
 use crate::structures::queues::Queues;
