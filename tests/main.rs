@@ -7,6 +7,7 @@ mod conform;
 mod experiment;
 mod flags;
 mod hostile;
+mod imports;
 mod inputs;
 mod interrupts;
 mod kills;

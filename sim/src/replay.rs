@@ -177,12 +177,9 @@ impl<'a> PolicyReplay<'a, '_> {
         let (shape, setting) = (self.trace.shape(), self.setting);
         let prefill = PrefillService::new(setting.prefill, shape, &setting.slots)?;
         let forecaster = self.forecaster()?;
-        let misses = match setting.misses {
-            MissHandler::Fetch => None,
-            handler @ (MissHandler::Host | MissHandler::Balanced { .. }) => {
-                Some(MissDispatcher::new(handler, &dimensions(shape).0))
-            }
-        };
+        // The handler itself says what is fetched; where that is all, nobody need ask it.
+        let misses = (setting.misses != MissHandler::Fetch)
+            .then(|| MissDispatcher::new(setting.misses, &dimensions(shape).0));
         Ok(EngineParts {
             prefill,
             misses,

@@ -67,7 +67,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
 /// An engine's counts for the policies that place by them; the text tells one from another.
 fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<CountedUses, Fault> {
     let placed = parse::policies(&args.policy)?;
-    if placed.iter().all(|(_, policy)| policy.info().needs != Need::Training) {
+    if placed.iter().all(|policy| policy.value.info().needs != Need::Training) {
         let told = "--histogram has no policy to place: give --policy static";
         return Err(Fault::Usage(told.to_owned()));
     }
@@ -93,24 +93,35 @@ pub fn with_threads<T: Send, E: Send>(
     Ok(pool.install(work))
 }
 
-/// Refuses a host that would serve for nothing because nobody measured it.
+/// What becomes of misses, with a host that was measured.
 fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<MissHandler, Fault> {
-    if name == MissName::Fetch {
-        return Ok(MissHandler::Fetch);
+    match name {
+        MissName::Fetch => Ok(MissHandler::Fetch),
+        MissName::Host => host_is_measured(links).map(|()| MissHandler::Host),
+        MissName::Balanced => {
+            host_is_measured(links)?;
+            balanced(links, expert_bytes)
+        }
     }
+}
+
+/// Refuses a host that would serve for nothing because nobody measured it.
+fn host_is_measured(links: &[Link]) -> Result<(), Fault> {
     let measured = |link: &&Link| {
         link.host_kernel.is_some() || link.contention.host.iter().any(|h| h.host_ps_per_mib > 0)
     };
-    if let Some(link) = links.iter().find(|link| !measured(link)) {
-        return Err(Fault::Usage(format!(
+    match links.iter().find(|link| !measured(link)) {
+        Some(link) => Err(Fault::Usage(format!(
             "link '{}' does not say how fast the host's cores serve an expert: leave it out of \
              --link, or give --miss fetch",
             link.name
-        )));
+        ))),
+        None => Ok(()),
     }
-    if name == MissName::Host {
-        return Ok(MissHandler::Host);
-    }
+}
+
+/// The share by which the first link and the host finish together.
+fn balanced(links: &[Link], expert_bytes: u64) -> Result<MissHandler, Fault> {
     let Some(first) = links.first() else {
         return Err(Fault::Usage("--miss balanced needs a link".to_owned()));
     };

@@ -30,7 +30,11 @@ pub enum MissHandler {
 /// The description of a miss handler.
 pub type MissHandlerInfo = Info<NoNeeds>;
 
-/// All miss handlers, in the order in which they are listed.
+/// All miss handlers with their defaults, in the order in which they are listed.
+const HANDLERS: [MissHandler; 3] =
+    [MissHandler::Fetch, MissHandler::Host, MissHandler::Balanced { fetch_permille: 500 }];
+
+/// What people are told of all miss handlers, in the same order.
 pub static MISS_HANDLERS: &[&MissHandlerInfo] = &[&FETCH, &HOST, &BALANCED];
 
 static FETCH: MissHandlerInfo = MissHandlerInfo {
@@ -136,24 +140,36 @@ impl FromStr for MissHandler {
     fn from_str(text: &str) -> Result<Self, MissError> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
-        let info = MISS_HANDLERS.iter().find(|info| info.name == name);
-        let info = info.ok_or_else(|| MissError::Unknown { name: name.to_owned() })?;
-        let wrong = |reason| MissError::Parameters { name: info.name, reason };
-        if info.name == BALANCED.name {
-            let config: BalancedConfig = parse_parameters(parameters).map_err(wrong)?;
-            return match config.fetch_permille {
-                fetch_permille @ 0..=1000 => Ok(Self::Balanced { fetch_permille }),
-                over => Err(wrong(format!("fetch_permille = {over} is not within 0 to 1000"))),
-            };
+        let handler = HANDLERS.into_iter().find(|handler| handler.info().name == name);
+        let handler = handler.ok_or_else(|| MissError::Unknown { name: name.to_owned() })?;
+        let wrong = |reason| MissError::Parameters { name: handler.info().name, reason };
+        match handler {
+            Self::Balanced { .. } => {
+                let config: BalancedConfig = parse_parameters(parameters).map_err(wrong)?;
+                match config.fetch_permille {
+                    fetch_permille @ 0..=1000 => Ok(Self::Balanced { fetch_permille }),
+                    over => Err(wrong(format!("fetch_permille = {over} is not within 0 to 1000"))),
+                }
+            }
+            Self::Fetch | Self::Host => {
+                parse_parameters::<crate::NoConfig>(parameters).map_err(wrong)?;
+                Ok(handler)
+            }
         }
-        parse_parameters::<crate::NoConfig>(parameters).map_err(wrong)?;
-        Ok(if info.name == HOST.name { Self::Host } else { Self::Fetch })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_handler_is_listed_and_read_by_its_name() {
+        assert_eq!(HANDLERS.map(MissHandler::info), MISS_HANDLERS);
+        for handler in HANDLERS {
+            assert_eq!(handler.info().name.parse(), Ok(handler));
+        }
+    }
 
     #[test]
     fn the_balanced_share_is_freetokens() {

@@ -5,8 +5,9 @@ use hotset_traces::Phase;
 
 use super::execution::ReplayResult;
 use super::jobs::Cell;
-use crate::prepare::{Preparation, Size, is_sized};
+use crate::prepare::{Preparation, is_sized};
 use crate::report::{LinkPrice, Row};
+use crate::size::Size;
 use crate::{Bucket, Prices, SimError, Window};
 
 /// All rows, in the order of the cells.
@@ -27,7 +28,7 @@ pub(super) fn rows(
                     continue;
                 }
                 let (policy, size) =
-                    (&request.policies[cell.policy].0, &prepared.sizes()[cell.size]);
+                    (&request.policies[cell.policy].text, &prepared.sizes()[cell.size]);
                 let belady_misses = bound.counts.bucket(phase, window).misses();
                 let bound = cell.bound().info().name;
                 let of =

@@ -13,7 +13,7 @@ pub struct LayerDemand<'a> {
     pub copies: u32,
     /// Of those, served by the host's cores where they lie.
     pub host: u32,
-    /// Of those, brought by a prefetch and demand for the first time.
+    /// Of those, brought by a prefetch and asked for the first time.
     pub prefetched: u32,
     /// Where each goes; looked at only for experts that were prefetched.
     pub placements: &'a [Placement],
