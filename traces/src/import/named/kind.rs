@@ -62,7 +62,7 @@ fn has_lists(text: &str, header: &Header) -> bool {
     }
     let mut fields = row.split(char::from(header.delimiter)).skip(place);
     let field = fields.next().unwrap_or_default().trim().trim_matches('"');
-    field.parse::<i64>().is_err() || fields.count() + place + 1 > header.columns.len()
+    field.parse::<f64>().is_err() || fields.count() + place + 1 > header.columns.len()
 }
 
 /// Whether a table without tokens has one row a layer, and a column for each expert: counts. Rows of

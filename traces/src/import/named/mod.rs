@@ -26,7 +26,7 @@ use crate::error::Result;
 
 pub(super) use self::json::Sink;
 pub(super) use self::kind::{Kind, kind};
-pub(super) use self::names::Names;
+pub(super) use self::names::{Names, phase};
 pub(super) use self::record::{Record, Requests};
 
 pub(super) const INFO: FormatInfo = FormatInfo {

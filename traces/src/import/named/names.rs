@@ -65,7 +65,7 @@ const NAMES: &[(Meaning, &str)] = &[
         "topk_ids top_k_ids topk_experts top_k_experts topk_indices top_k_indices topk_idx \
          selected_experts selected_ids selected_expert_ids activated_expert_ids activated_experts \
          active_experts chosen_experts routed_experts expert_ids expert_indices expert_idx expert_index \
-         experts expert exp_ids exp_idx eid sel ids e e# expert# expert_id# id# top#_expert top#_id topk# exp#",
+         experts expert exp_ids exp_idx exp eid sel ids e e# expert# expert_id# id# top#_expert top#_id topk# exp#",
     ),
     (Rank, "rank slot k_idx topk_rank"),
     (
@@ -198,7 +198,7 @@ fn numbered(plain: &str) -> (String, Option<u32>) {
 }
 
 /// A phase by any of its names.
-pub(super) fn phase(text: &str) -> Option<crate::trace::Phase> {
+pub(in crate::import) fn phase(text: &str) -> Option<crate::trace::Phase> {
     use crate::trace::Phase;
     Some(match plain(text).as_str() {
         "prefill" | "prefilling" | "prompt" | "source" | "decoderprompt" | "context" | "extend"
