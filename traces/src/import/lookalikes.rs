@@ -25,7 +25,9 @@ fn unknown(sniff: &Sniff<'_>) -> String {
         shown.join(", ")
     };
     match &sniff.contents {
-        Contents::Text(text) if text.trim().is_empty() => "blank: it has no line of text".to_owned(),
+        Contents::Text(text) if text.trim().is_empty() => {
+            "blank: it has no line of text".to_owned()
+        }
         Contents::Text(_) => {
             let line: String = sniff.first_line().chars().take(80).collect();
             format!("its first line is {line:?}: no columns, keys or format that are known; {fix}")
@@ -44,7 +46,10 @@ fn unknown(sniff: &Sniff<'_>) -> String {
         _ => {
             let start: Vec<String> =
                 sniff.start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-            format!("binary, beginning with {}: no magic number that is known; {fix}", start.join(" "))
+            format!(
+                "binary, beginning with {}: no magic number that is known; {fix}",
+                start.join(" ")
+            )
         }
     }
 }
@@ -145,7 +150,9 @@ fn json(sniff: &Sniff<'_>) -> Option<String> {
         && e.is_eof()
         && sniff.is_whole()
     {
-        return Some("its first object does not end: the file is cut, or was being written".to_owned());
+        return Some(
+            "its first object does not end: the file is cut, or was being written".to_owned(),
+        );
     }
     for document in serde_json::Deserializer::from_str(text).into_iter::<Value>().take(64) {
         let Ok(document) = document else { break };

@@ -174,7 +174,8 @@ fn layer_of(key: &str) -> Option<i64> {
 fn expert_of(key: &str) -> Option<i64> {
     let digits = key.trim_start_matches(|c: char| !c.is_ascii_digit());
     let word = key[..key.len() - digits.len()].to_ascii_lowercase();
-    let known = ["", "expert", "experts", "e"].contains(&word.trim_end_matches(['_', '.', '-', ' ']));
+    let known =
+        ["", "expert", "experts", "e"].contains(&word.trim_end_matches(['_', '.', '-', ' ']));
     digits.parse().ok().filter(|_| known)
 }
 
@@ -200,7 +201,9 @@ impl Found {
                 }
             }
             Value::Array(row)
-                if counted && (name.is_some() || layer.is_some()) && row.iter().all(Value::is_number) =>
+                if counted
+                    && (name.is_some() || layer.is_some())
+                    && row.iter().all(Value::is_number) =>
             {
                 if let Some(layer) = layer {
                     self.row(layer, row.iter().zip(0..).map(|(count, expert)| (expert, count)))?;

@@ -34,8 +34,8 @@ pub(super) enum Meaning {
 }
 
 use Meaning::{
-    Count, Experts, IsDecode, IsPrefill, Layer, Model, Phase, Position, Rank, Sequence, StatedExperts, StatedTopK, Step,
-    Token, TokenId, Weights,
+    Count, Experts, IsDecode, IsPrefill, Layer, Model, Phase, Position, Rank, Sequence,
+    StatedExperts, StatedTopK, Step, Token, TokenId, Weights,
 };
 
 /// Names of each meaning, the surest first: of two columns for one meaning the earlier name is
@@ -58,8 +58,11 @@ const NAMES: &[(Meaning, &str)] = &[
     (Position, "position pos token_position token_pos seq_pos position_id"),
     (Token, "token_idx token_index tok_idx token tok t decode_step row row_idx token_num"),
     (TokenId, "token_id tok_id input_token_id vocab_id"),
-    (Layer, "layer layer_idx layer_id layer_index layer_num layer_number il l layer_name module moe_layer \
-         moe_layer_idx moe_layer_id block block_idx blk"),
+    (
+        Layer,
+        "layer layer_idx layer_id layer_index layer_num layer_number il l layer_name module moe_layer \
+         moe_layer_idx moe_layer_id block block_idx blk",
+    ),
     (
         Experts,
         "topk_ids top_k_ids topk_experts top_k_experts topk_indices top_k_indices topk_idx \

@@ -160,7 +160,14 @@ impl Record {
         ids.clear();
         weights.clear();
         let (token_texts, other_phase) = (self.token_texts, self.other_phase.take());
-        *self = Self { ids, weights, token_texts, other_phase, count_priority: u16::MAX, ..Self::default() };
+        *self = Self {
+            ids,
+            weights,
+            token_texts,
+            other_phase,
+            count_priority: u16::MAX,
+            ..Self::default()
+        };
     }
 
     /// What a record inside this one inherits.
@@ -362,7 +369,8 @@ fn floats(text: &str, into: &mut Vec<f32>) {
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let between = |c: char| {
-        c.is_whitespace() || matches!(c, ',' | ';' | '|' | '/' | '+' | '[' | ']' | '(' | ')' | '{' | '}' | '"')
+        c.is_whitespace()
+            || matches!(c, ',' | ';' | '|' | '/' | '+' | '[' | ']' | '(' | ')' | '{' | '}' | '"')
     };
     text.split(between).filter(|part| !part.is_empty())
 }

@@ -114,9 +114,8 @@ fn one_each(input: &Input<'_>, store: &mut Store<'_>, layers: &[(u32, usize)]) -
             store.read(&view, first, each.min(view.tokens - first), &mut rows)?;
             for (index, &count) in rows.iter().enumerate() {
                 let expert = (first * view.width + index) % experts;
-                sums[expert] = sums[expert].saturating_add(
-                    whole(count).ok_or_else(|| refuse(no_count(layer, count)))?,
-                );
+                sums[expert] = sums[expert]
+                    .saturating_add(whole(count).ok_or_else(|| refuse(no_count(layer, count)))?);
             }
         }
         all.numbers.push(layer);

@@ -243,13 +243,8 @@ impl Seen {
 /// Whether a number in the place of an id fills up a row: -1, also as types without a sign have it,
 /// or NaN, as tables have it where nothing is.
 pub(in crate::import) fn is_padding(id: f64) -> bool {
-    const UNSIGNED: [f64; 5] = [
-        u16::MAX as f64,
-        i32::MAX as f64,
-        u32::MAX as f64,
-        i64::MAX as f64,
-        u64::MAX as f64,
-    ];
+    const UNSIGNED: [f64; 5] =
+        [u16::MAX as f64, i32::MAX as f64, u32::MAX as f64, i64::MAX as f64, u64::MAX as f64];
     id == -1.0 || id.is_nan() || UNSIGNED.contains(&id)
 }
 

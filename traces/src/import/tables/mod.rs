@@ -88,7 +88,8 @@ const EITHER: &str = "whole numbers [_, layers, _] as f64, none twice in a row: 
 fn can_only_be_ids(numbers: &[f64], width: usize) -> bool {
     let most = numbers.iter().copied().fold(0.0, f64::max);
     let pairs = (numbers.len() / width) as f64 * (width * (width - 1)) as f64 / 2.0;
-    pairs / (most + 1.0) >= 4.0
+    // No router chooses more of them.
+    width <= 32 && pairs / (most + 1.0) >= 4.0
 }
 
 /// Whether a file's own name says that it holds counts.
@@ -132,7 +133,8 @@ fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
                 element if element.is_float() => Ok(Claim::Likely),
                 _ if sniff.name().contains("routed_experts") => Ok(Claim::No),
                 _ => {
-                    let padded = numbers.iter().any(|&value| value < 0.0 || inspect::is_padding(value));
+                    let padded =
+                        numbers.iter().any(|&value| value < 0.0 || inspect::is_padding(value));
                     let row = layout.shape[1..].iter().product::<usize>().saturating_mul(size);
                     Claim::Sure.when(padded || repeats || (width > 1 && ends_empty(sniff, row)?))
                 }

@@ -255,9 +255,8 @@ impl Planner<'_, '_> {
         };
         let Some(first) = entries.first().and_then(|(_, node)| table(node)) else { return false };
         let alike = |node: &Node| {
-            table(node).is_some_and(|table| {
-                table.element == first.element && table.shape == first.shape
-            })
+            table(node)
+                .is_some_and(|table| table.element == first.element && table.shape == first.shape)
         };
         entries.len() > 1
             && first.shape.len() == 2
