@@ -48,15 +48,12 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
 fn import(inputs: &[Input<'_>], into: &mut Collector<'_>) -> Result<()> {
     let mut all = Read::of(inputs, into, false)?;
     // Numbers that fall without any of them coming twice are no passes: lines in no order.
-    if finish::is_scattered(&all.files, &all.rows) && inputs.iter().all(Input::can_be_read_again) {
-        match Read::of(inputs, into, true) {
-            Ok(sorted) => {
-                into.note("lines are in no order of tokens: they are sorted by their numbers");
-                all = sorted;
-            }
-            // Too many, or they contradict each other: what was said of them in order is better.
-            Err(_) => {}
-        }
+    if finish::is_scattered(&all.files, &all.rows) && inputs.iter().all(Input::can_be_read_again)
+        // Where they are too many, or contradict each other, what is said of their order is better.
+        && let Ok(sorted) = Read::of(inputs, into, true)
+    {
+        into.note("lines are in no order of tokens: they are sorted by their numbers");
+        all = sorted;
     }
     all.sources.into_iter().for_each(|source| into.read(source));
     finish::finish(inputs, all.files, all.rows, into)
