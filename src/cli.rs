@@ -21,7 +21,7 @@ pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
 pub use timing::{
     FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, PriceArgs, VerifyLiveArgs,
 };
-pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
+pub use traces::{ComposeArgs, ExportArgs, ImportArgs, InfoArgs, LayerList, ReadArgs, SliceArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -81,7 +81,7 @@ pub enum TraceCommand {
     /// Compose the steps of an engine that serves several requests at once
     Compose(ComposeArgs),
     /// Describe a trace: shape, tokens, digests, locality
-    Info(TraceArgs),
+    Info(InfoArgs),
     /// Check every value and both digests; exit code 1 if the trace is not sound
     Validate(TraceArgs),
     /// Permute the order of tokens: the control for temporal locality
