@@ -218,9 +218,8 @@ impl GgmlType {
 
     /// The type of this name, in either case (`Q4_K`, `q4_k`); repacked ones (`iq3_k_r4`) are the type that they pack.
     pub fn from_name(name: &str) -> Option<Self> {
-        let named = |name: &str| {
-            TABLE.iter().find(|row| row.2.eq_ignore_ascii_case(name)).map(|row| row.0)
-        };
+        let named =
+            |name: &str| TABLE.iter().find(|row| row.2.eq_ignore_ascii_case(name)).map(|row| row.0);
         named(name).or_else(|| {
             let (plain, rows) = name.rsplit_once('_')?;
             ["r4", "r8", "r16"].iter().find(|known| known.eq_ignore_ascii_case(rows))?;

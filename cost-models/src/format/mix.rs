@@ -139,9 +139,8 @@ fn split(upper: &str) -> Option<Named> {
         return Some(Named::Split { experts: kind(experts)?, rest: kind(rest)? });
     }
     let (first, second) = upper.split_once(',')?;
-    let part = |word: &str| {
-        [first, second].iter().find_map(|part| kind(part.trim().strip_suffix(word)?))
-    };
+    let part =
+        |word: &str| [first, second].iter().find_map(|part| kind(part.trim().strip_suffix(word)?));
     Some(Named::Split { experts: part("EXPERTS")?, rest: part("REST")? })
 }
 

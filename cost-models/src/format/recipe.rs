@@ -259,7 +259,11 @@ impl Recipe {
             R::Q2K => T::Q3K,
             R::Q2KS if first_eighth => T::Q4K,
             R::Iq3Xxs if !model.imatrix => {
-                if first_eighth { T::Q4K } else { T::Q3K }
+                if first_eighth {
+                    T::Q4K
+                } else {
+                    T::Q3K
+                }
             }
             R::Iq4Nl | R::Iq4Xs if first_eighth && !model.imatrix => T::Q5K,
             R::Q4_0 if first_eighth && model.imatrix => T::Q4_1,

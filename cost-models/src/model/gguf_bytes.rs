@@ -72,6 +72,27 @@ impl GgufBytes {
             .fold(0, |sum, part| sum.saturating_add(*part))
     }
 
+    /// Part by part half of the way to another file of the same model.
+    fn halfway(mut self, other: &Self) -> Self {
+        let middle = |mine: &mut u64, other: u64| *mine = *mine / 2 + other / 2;
+        let (mine, others) = (&mut self.weights, &other.weights);
+        for (mine, other) in mine.experts.iter_mut().zip(&others.experts) {
+            middle(&mut mine.stored, other.stored);
+            middle(&mut mine.slot, other.slot);
+        }
+        middle(&mut mine.dense, others.dense);
+        middle(&mut mine.shared, others.shared);
+        middle(&mut mine.embed, others.embed);
+        middle(&mut mine.lm_head, others.lm_head);
+        middle(&mut mine.mtp_dense, others.mtp_dense);
+        middle(&mut mine.mtp_experts, others.mtp_experts);
+        for (mine, other) in self.layers.iter_mut().zip(&other.layers) {
+            middle(mine, *other);
+        }
+        middle(&mut self.outside, other.outside);
+        self
+    }
+
     /// Bits a weight over the whole file.
     pub fn bits(&self) -> f64 {
         self.total() as f64 * 8.0 / self.elements.max(1) as f64

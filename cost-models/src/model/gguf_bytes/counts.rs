@@ -5,6 +5,8 @@
 //! Routed experts are most of a file, and their matrices are of one size, so their bytes are sure wherever the fewest
 //! bits make up just their number.
 
+use std::collections::BTreeMap;
+
 use super::assign::{by_rules, keeps_drafts, variants};
 use super::{Basis, GgufBytes, sum};
 use crate::format::{GgmlType, Mix, Named, Recipe, Role};
@@ -27,7 +29,8 @@ pub fn bytes(model: &Model, mix: &Mix, table: &Table) -> GgufBytes {
 
 /// The form of the file that has as many matrices as the table, or the nearest; whether it has just as many.
 fn fitting(model: &Model, table: &Table) -> (Vec<Tensor>, bool) {
-    let wanted: u32 = table.iter().filter(|(kind, _)| *kind != GgmlType::F32).map(|row| row.1).sum();
+    let wanted: u32 =
+        table.iter().filter(|(kind, _)| *kind != GgmlType::F32).map(|row| row.1).sum();
     let drafts = if keeps_drafts(model) { [true, false] } else { [false, true] };
     let forms = [LatentTensors::Split, LatentTensors::Joined, LatentTensors::Both];
     let mut best: Option<(u32, Vec<Tensor>)> = None;
@@ -51,19 +54,25 @@ fn by_recipe(model: &Model, mix: &Mix, table: &Table, list: &[Tensor]) -> Option
         Some(Named::Recipe(recipe)) => Some(recipe),
         _ => None,
     };
-    let mut wanted: Vec<(GgmlType, u32)> =
-        table.iter().copied().filter(|(kind, _)| *kind != GgmlType::F32).collect();
-    wanted.sort_unstable();
+    let wanted = by_size(table);
     for recipe in named.iter().chain(Recipe::ALL) {
         for shape in variants(model, list) {
             let given = sum(model, list, &by_rules(*recipe, list, &shape));
-            let matrices = given.types.iter().filter(|(kind, _)| *kind != GgmlType::F32);
-            if matrices.eq(wanted.iter()) {
+            if by_size(&given.types) == wanted {
                 return Some(GgufBytes { basis: Basis::Rules, ..given });
             }
         }
     }
     None
+}
+
+/// A table without f32, by the size of blocks: what rows fall back to has changed between types of one size.
+fn by_size(table: &Table) -> BTreeMap<(u64, u64), u32> {
+    let mut sizes = BTreeMap::new();
+    for (kind, count) in table.iter().filter(|(kind, _)| *kind != GgmlType::F32) {
+        *sizes.entry((kind.block(), kind.block_bytes())).or_default() += *count;
+    }
+    sizes
 }
 
 /// Fewest bits to the tensors that come first here.
@@ -121,33 +130,36 @@ fn fill(list: &[Tensor], table: &Table) -> Vec<GgmlType> {
     types
 }
 
-/// The least and most that the types could take, if those of routed experts and those of all else changed places among
-/// themselves.
+/// The least and most that the types could take if they changed places: those of routed experts among themselves where
+/// the fewest bits make up just their number, else all.
 fn bounds(list: &[Tensor], types: &[GgmlType]) -> (u64, u64) {
+    let mut groups: [Vec<(&Tensor, GgmlType)>; 2] = [Vec::new(), Vec::new()];
     let mut ends = (0u64, 0u64);
-    for routed in [true, false] {
-        let inside = |tensor: &Tensor| (tensor.part == Part::Routed) == routed;
-        let mut group: Vec<(u64, u64)> = Vec::new();
-        let mut kinds: Vec<GgmlType> = Vec::new();
-        for (tensor, kind) in list.iter().zip(types).filter(|(tensor, _)| inside(tensor)) {
-            if tensor.role == Role::Small {
-                let bytes = tensor.bytes(*kind);
-                ends = (ends.0.saturating_add(bytes), ends.1.saturating_add(bytes));
-            } else {
-                group.push((tensor.elements(), tensor.columns));
-                kinds.push(*kind);
-            }
+    for (tensor, kind) in list.iter().zip(types) {
+        if tensor.role == Role::Small {
+            let bytes = tensor.bytes(*kind);
+            ends = (ends.0.saturating_add(bytes), ends.1.saturating_add(bytes));
+        } else {
+            groups[usize::from(tensor.part != Part::Routed)].push((tensor, *kind));
         }
-        group.sort_unstable();
+    }
+    let [routed, rest] = &mut groups;
+    let shared = routed.iter().any(|(_, kind)| rest.iter().any(|(_, other)| other == kind));
+    if shared {
+        routed.append(rest);
+    }
+    for group in groups {
+        let mut kinds: Vec<GgmlType> = group.iter().map(|(_, kind)| *kind).collect();
+        let mut tensors: Vec<&Tensor> = group.into_iter().map(|(tensor, _)| tensor).collect();
+        tensors.sort_by_key(|tensor| tensor.elements());
         kinds.sort_by(|a, b| b.bits().total_cmp(&a.bits()));
-        let bytes = |(elements, columns): (u64, u64), kind: GgmlType| {
-            kind.tensor_bytes(elements / columns.max(1), columns)
+        let pairs = |kinds: &[GgmlType]| -> u64 {
+            let bytes = tensors.iter().zip(kinds).map(|(tensor, kind)| tensor.bytes(*kind));
+            bytes.fold(0, u64::saturating_add)
         };
-        let pairs = |kinds: Vec<GgmlType>| -> u64 {
-            group.iter().zip(kinds).map(|(tensor, kind)| bytes(*tensor, kind)).sum()
-        };
-        ends.0 = ends.0.saturating_add(pairs(kinds.clone()));
-        ends.1 = ends.1.saturating_add(pairs(kinds.into_iter().rev().collect()));
+        ends.0 = ends.0.saturating_add(pairs(&kinds));
+        kinds.reverse();
+        ends.1 = ends.1.saturating_add(pairs(&kinds));
     }
     ends
 }
