@@ -25,6 +25,8 @@ pub(super) struct Stored {
     pub bytes: GgufBytes,
     /// What the file's own size says over the formulas.
     pub factor: f64,
+    /// The mix is known, not the size alone.
+    pub known: bool,
 }
 
 impl<'a> Case<'a> {
@@ -69,7 +71,7 @@ impl<'a> Case<'a> {
             (Err(error), None) => return Err(WhyNot::new(error.to_string())),
         };
         let factor = size.map_or(1.0, |size| size / (bytes.total().max(1) as f64));
-        Ok(Stored { bytes, factor })
+        Ok(Stored { bytes, factor, known: mix.is_ok() })
     }
 
     pub(super) fn context(&self) -> Result<u64, WhyNot> {

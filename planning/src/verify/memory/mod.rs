@@ -74,7 +74,9 @@ fn unit(row: &MemoryRow, prediction: Prediction) -> Result<Prediction, WhyNot> {
 
 /// Parameters as counted for publishing: draft layers where a note says so.
 fn total(row: &MemoryRow, model: &Model) -> Prediction {
-    let drafted = row.notes.contains("with draft") || row.notes.contains("and draft");
+    let drafted = row.notes.contains("with draft")
+        || row.notes.contains("and draft")
+        || row.notes.contains("draft layers counted");
     let (mtp, experts) = model.mtp_parameters();
     let expert = model.moe_layers().last().map_or(0, |(_, experts)| {
         experts.shape.weights().saturating_add(experts.shape.bias_elements())

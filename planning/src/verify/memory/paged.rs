@@ -117,8 +117,9 @@ fn memory(case: &Case<'_>) -> Result<f64, WhyNot> {
 /// Activations of a step's tokens.
 pub(super) fn activations(case: &Case<'_>) -> Result<Prediction, WhyNot> {
     let rules = case.profile()?;
-    let tokens = case.row.batch.map_or(rules.tokens.value, |tokens| tokens as f64);
-    let elements = tokens * case.model.hidden as f64;
+    let usual = rules.tokens_on(case.row.gpu_mem_gib.map(|gib| gib * GIB));
+    let tokens = case.row.batch.map_or(usual, |tokens| tokens as f64);
+    let elements = rules.elements(tokens, &case.model, case.parallel().tensor);
     let bytes = &rules.activation_bytes;
     Ok(Prediction {
         predicted: elements * bytes.value,
@@ -129,7 +130,7 @@ pub(super) fn activations(case: &Case<'_>) -> Result<Prediction, WhyNot> {
 
 /// What the engine takes beside weights, keys and values.
 pub(super) fn beside(case: &Case<'_>) -> Result<Prediction, WhyNot> {
-    if case.told.has(&["workspace"]) || case.told.has(&["non-torch"]) {
+    if case.told.has(&["workspace"]) || case.row.notes.trim_start().starts_with("non-torch") {
         return Err(WhyNot::new("one backend's workspace alone, which depends on its version"));
     }
     let (rules, step) = (case.profile()?, activations(case)?);
