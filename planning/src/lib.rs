@@ -18,6 +18,7 @@ mod plan;
 mod preflight;
 mod pricing;
 mod request;
+mod reserve;
 mod right_sized;
 mod routing;
 mod sources;

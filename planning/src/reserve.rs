@@ -78,9 +78,8 @@ fn planned(
         experts,
         expert_matrix: largest / u64::from(matrices.unwrap_or(3).max(1)),
     };
-    let calculated = |name, bytes, source: String| {
-        MemoryLine::new(name, bytes, Basis::Calculated, source)
-    };
+    let calculated =
+        |name, bytes, source: String| MemoryLine::new(name, bytes, Basis::Calculated, source);
     let spread = rules.device;
     let fitted = format!(
         "micro-batch of {micro_batch}: logits, attention or copied experts, whichever is largest; {} of {} \
@@ -88,15 +87,13 @@ fn planned(
         spread.inside, spread.reports, spread.low, spread.high
     );
     let device = match request.reserve.activations {
-        Some(given) => MemoryLine::new(
-            "compute buffer",
-            given,
-            Basis::Assumed,
-            "`MemoryReserve::activations`",
-        ),
+        Some(given) => {
+            MemoryLine::new("compute buffer", given, Basis::Assumed, "`MemoryReserve::activations`")
+        }
         None => calculated("compute buffer", rules.device(&graph), fitted),
     };
-    let sorted = "rows of a micro-batch sorted by expert, taken by kernels while they run".to_owned();
+    let sorted =
+        "rows of a micro-batch sorted by expert, taken by kernels while they run".to_owned();
     let mut accelerator = vec![device, calculated("kernels' pool", rules.pool(&graph), sorted)];
     let taken = format!("mask and embedded tokens of a micro-batch of {micro_batch}");
     let host = calculated("host buffer", rules.host(&graph), taken);

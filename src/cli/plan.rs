@@ -108,9 +108,14 @@ pub struct FormatArgs {
     /// Format of keys and values
     #[arg(long, value_enum, default_value_t = KvName::Bf16)]
     pub kv_format: KvName,
-    /// Whose pages keep keys and values
-    #[arg(long, value_enum, default_value_t = EngineName::Algorithm)]
-    pub engine: EngineName,
+    /// The engine that runs it: llama.cpp, ik_llama.cpp, vllm, sglang, ktransformers, tensorrt-llm,
+    /// mlx, ..., or a file of one's own (.toml): its pages, its buffers, what it reserves
+    /// [default: none, the bytes alone and general rules]
+    #[arg(long, value_name = "NAME", default_value = "algorithm", hide_default_value = true)]
+    pub engine: String,
+    /// Tokens of a micro-batch, of engines that run chunks in such [default: theirs, 512]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub ubatch: Option<u64>,
     /// A slot over an expert as stored: what padding and repacking take
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub slot_multiplier: f64,
@@ -161,9 +166,9 @@ pub struct RoomArgs {
     /// What the system keeps of host memory [default: the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub host_reserved: Option<u64>,
-    /// Tokens of a prefill chunk
-    #[arg(long, value_name = "N", default_value_t = 2048)]
-    pub chunk: u64,
+    /// Tokens of a prefill chunk [default: 2048, or the engine's]
+    #[arg(long, value_name = "N")]
+    pub chunk: Option<u64>,
     /// Layers of experts that prefill buffers apart from the slots
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=64))]
     pub prefill_buffers: u32,
@@ -225,17 +230,6 @@ pub enum KvName {
     /// 4.5 bits
     #[value(name = "q4_0")]
     Q4_0,
-}
-
-/// Names of the engines whose pages are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// No engine: the bytes alone
-    Algorithm,
-    /// vLLM's blocks
-    Vllm,
-    /// llama.cpp's cells
-    LlamaCpp,
 }
 
 /// Names of what stays in host memory.

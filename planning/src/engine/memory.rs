@@ -82,6 +82,8 @@ pub struct ProfileRules {
     pub sliced: [f64; 2],
     /// What else a rank takes, GiB.
     pub fixed_gib: Fitted,
+    /// What a system and its page cache take of memory that it shares with the accelerator, GiB.
+    pub system_gib: Fitted,
     /// Graph capture, GiB.
     pub graphs_gib: Fitted,
 }

@@ -39,7 +39,7 @@ impl<'a> Case<'a> {
         let memory = engine.memory.as_ref();
         let memory =
             memory.ok_or_else(|| WhyNot::new(format!("no memory of {} is known", engine.name)))?;
-        let told = Told::of(&row.notes, &row.settings);
+        let told = Told::of(&files.notes(row), &row.settings);
         let file = files.get(row).cloned();
         Ok(Self { row, engine, memory, model, told, file })
     }

@@ -135,11 +135,26 @@ pub(super) fn beside(case: &Case<'_>) -> Result<Prediction, WhyNot> {
     }
     let (rules, step) = (case.profile()?, activations(case)?);
     let fixed = &rules.fixed_gib;
-    Ok(Prediction {
+    let mut beside = Prediction {
         predicted: step.predicted + fixed.value * GIB,
         low: step.low + fixed.low() * GIB,
         high: step.high + fixed.high() * GIB,
-    })
+    };
+    if shared_memory(&case.row.gpu) {
+        let system = &rules.system_gib;
+        beside.predicted += system.value * GIB;
+        beside.low += system.low() * GIB;
+        beside.high += system.high() * GIB;
+    }
+    Ok(beside)
+}
+
+/// Whether the system and the accelerator have one memory.
+pub(super) fn shared_memory(gpu: &str) -> bool {
+    let gpu = gpu.to_lowercase();
+    ["unified", "spark", "gb10", "strix", "8060s", "apple", "jetson"]
+        .iter()
+        .any(|n| gpu.contains(n))
 }
 
 pub(super) fn graphs(case: &Case<'_>) -> Result<Prediction, WhyNot> {
