@@ -33,8 +33,9 @@ fn every_published_configuration() {
         let number = |column: &str| row[column].parse::<f64>().expect("a number");
         let near = |what: &str, found: u64, within: f64| {
             let share = found as f64 / number(what) - 1.0;
-            (share.abs() > within && found as f64 != number(what))
-                .then(|| format!("{name}: {what} {found}, not {} ({:+.3}%)", row[what], share * 100.0))
+            (share.abs() > within && found as f64 != number(what)).then(|| {
+                format!("{name}: {what} {found}, not {} ({:+.3}%)", row[what], share * 100.0)
+            })
         };
         let kv = |context| model.kv(context, KvFormat::Bf16, 1).tokens;
         let far = 1 << 24;

@@ -6,6 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::config::UnknownKeys;
 use super::{Model, ModelError};
 use crate::builtin::nearest;
 
@@ -72,7 +73,7 @@ impl Model {
             return Err(ModelError::Unknown { name: name.into(), nearest, known });
         };
         let Entry { name, fields, .. } = entries.swap_remove(index);
-        Self::from_config(&unfold(Value::Object(fields)), &name)
+        Self::from_config(&unfold(Value::Object(fields)), &name, UnknownKeys::Refuse)
     }
 }
 

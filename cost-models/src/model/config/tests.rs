@@ -81,14 +81,14 @@ fn nested_text_configurations_and_fields_outside_of_them() {
 
 #[test]
 fn every_synonym() {
-    for name in experts::COUNT {
+    for name in names::COUNT {
         let mut config = without("num_experts");
-        config[name] = json!(8);
+        config[*name] = json!(8);
         assert_eq!(read(&config).unwrap().expert_count(), 32, "{name}");
     }
-    for name in experts::TOP_K {
+    for name in names::TOP_K {
         let mut config = without("num_experts_per_tok");
-        config[name] = json!(2);
+        config[*name] = json!(2);
         assert_eq!(read(&config).unwrap().moe_layers().next().unwrap().1.top_k, 2, "{name}");
     }
     let narrow = without("moe_intermediate_size");
