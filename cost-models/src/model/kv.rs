@@ -181,7 +181,10 @@ impl HeadsAttention {
 
     fn kv(&self, context: u64, format: KvFormat, tensor: u32) -> KvBytes {
         let kept = self.span.kept(context);
-        KvBytes { tokens: kept.saturating_mul(self.row_bytes(format, tensor)), state: 0 }
+        let (channels, taps) = self.convolved;
+        // The last inputs of convolutions, in bf16.
+        let state = ranks::share(channels, tensor) * taps.saturating_sub(1) * 2;
+        KvBytes { tokens: kept.saturating_mul(self.row_bytes(format, tensor)), state }
     }
 }
 

@@ -100,6 +100,10 @@ pub struct HeadsAttention {
     pub output_gate: OutputGate,
     /// Rank of the queries' down-projection, where there is one (Step-3).
     pub query_rank: Option<u64>,
+    /// Channels of short convolutions on keys, values and outputs (Inkling), and their taps; none is 0.
+    pub convolved: (u64, u64),
+    /// Width of a head's relative positions, projected from the hidden state (Inkling); none is 0.
+    pub relative: u64,
     /// Keys and values are those of an earlier layer: it has no projections for them and keeps none.
     pub borrows_keys: bool,
     /// The indexer of sparse attention, on layers that own one. Its keys are not among what a sequence keeps.
@@ -204,6 +208,8 @@ pub struct KimiDelta {
     pub width: u64,
     /// Taps of the convolution.
     pub kernel: u64,
+    /// Forget and output gates are whole matrices (Ling-3), not of the rank of a head.
+    pub whole_gates: bool,
 }
 
 /// Mamba-1.

@@ -181,6 +181,8 @@ impl HeadsAttention {
         let output_bias = if self.output_bias { hidden } else { 0 };
         let sinks = if self.sinks { self.query_heads } else { 0 };
         let index = self.indexer.map_or(0, |indexer| indexer.all(hidden, hidden));
+        let (channels, taps) = self.convolved;
+        all += channels * taps + hidden * self.query_heads * self.relative;
         let copied = norms + output_bias + index;
         Count { all: all + copied + sinks, copied }
     }
@@ -271,8 +273,11 @@ impl KimiDelta {
     fn count(&self, hidden: u64) -> Count {
         let wide = self.heads * self.width;
         // Two low-rank gates: forget and output.
-        let gates_down = 2 * hidden * self.width;
-        let gates_up = 2 * self.width * wide;
+        let (gates_down, gates_up) = if self.whole_gates {
+            (0, 2 * hidden * wide)
+        } else {
+            (2 * hidden * self.width, 2 * self.width * wide)
+        };
         let all = 3 * hidden * wide
             + 3 * wide * self.kernel
             + gates_down

@@ -227,6 +227,10 @@ impl List {
         if let Some(indexer) = heads.indexer {
             self.indexer(indexer, hidden);
         }
+        self.dense(Role::Other, heads.query_heads * heads.relative, hidden);
+        if heads.convolved.0 > 0 {
+            self.vectors(&[heads.convolved.0 * heads.convolved.1]);
+        }
         self.dense(Role::Output, hidden, heads.query_heads * heads.value_width);
         if heads.qkv_bias {
             self.vectors(&[queries, keys, values]);
@@ -342,8 +346,12 @@ impl List {
             self.vectors(&[wide * delta.kernel]);
         }
         for _ in 0..2 {
-            self.dense(Role::Other, delta.width, hidden);
-            self.dense(Role::Other, wide, delta.width);
+            if delta.whole_gates {
+                self.dense(Role::Other, wide, hidden);
+            } else {
+                self.dense(Role::Other, delta.width, hidden);
+                self.dense(Role::Other, wide, delta.width);
+            }
         }
         self.dense(Role::Other, delta.heads, hidden);
         self.dense(Role::Output, hidden, wide);

@@ -34,6 +34,8 @@ pub fn heads(fields: &Fields<'_>, span: AttentionSpan) -> Result<HeadsAttention,
         span,
         output_gate: output_gate(fields)?,
         query_rank: fields.width(&["share_q_dim"])?,
+        convolved: (0, 0),
+        relative: fields.count(&["d_rel"])?.unwrap_or(0),
         borrows_keys: false,
         indexer: None,
         qkv_bias: bias || architecture == "qwen2_moe",
@@ -48,6 +50,8 @@ fn qk_norm(fields: &Fields<'_>) -> Result<QkNorm, ModelError> {
     let named =
         fields.flag("use_qk_norm")? | fields.flag("qk_norm")? | fields.flag("qk_layernorm")?;
     Ok(match fields.architecture {
+        // Its norm has no parameters.
+        "llama4_text" | "llama4" => QkNorm::None,
         "olmoe" | "minimax_m2" | "flex_olmo" => QkNorm::Projection,
         "qwen3_moe"
         | "qwen3_next"
@@ -71,8 +75,14 @@ fn qk_norm(fields: &Fields<'_>) -> Result<QkNorm, ModelError> {
 
 /// What gates attention's output: named, or part of the architecture.
 pub fn output_gate(fields: &Fields<'_>) -> Result<OutputGate, ModelError> {
-    let by_head = fields.flag("use_head_wise_attn_gate")? | fields.flag("gating")?;
-    let by_element = fields.flag("attn_output_gate")?
+    let gating = fields.text("gating");
+    let by_head = match gating {
+        Some(kind) => kind.contains("head"),
+        None => fields.flag("gating")?,
+    } | fields.flag("use_head_wise_attn_gate")?
+        | (fields.architecture == "bailing_hybrid" && fields.has("short_conv_kernel_size"));
+    let by_element = gating.is_some_and(|kind| kind.contains("element"))
+        | fields.flag("attn_output_gate")?
         | ["qwen3_next", "qwen4_exp_text", "afmoe", "muse_spark_text"]
             .contains(&fields.architecture);
     Ok(match (by_element, by_head) {
@@ -85,7 +95,7 @@ pub fn output_gate(fields: &Fields<'_>) -> Result<OutputGate, ModelError> {
 /// The layers of full attention where an architecture's differ: fewer, wider heads whose values come from the keys'
 /// projection (Gemma 4).
 pub fn full(fields: &Fields<'_>) -> Result<HeadsAttention, ModelError> {
-    let plain = heads(fields, AttentionSpan::Full)?;
+    let plain = convolved(fields, heads(fields, AttentionSpan::Full)?)?;
     let sinks = plain.sinks || fields.flag("add_full_attention_sink_bias")?;
     let Some(width) = fields.width(&["global_head_dim"])? else {
         return Ok(HeadsAttention { sinks, ..plain });
@@ -112,7 +122,9 @@ pub fn sliding(fields: &Fields<'_>) -> Result<HeadsAttention, ModelError> {
         sinks,
         ..plain
     };
-    let Some(other) = fields.inside("attention_other_setting") else { return Ok(own) };
+    let Some(other) = fields.inside("attention_other_setting") else {
+        return convolved(fields, own);
+    };
     if other.text("attention_type").is_some_and(|kind| kind != "sliding_attention") {
         return Err(fields.invalid("attention_other_setting", "is not of sliding_attention"));
     }
@@ -124,6 +136,17 @@ pub fn sliding(fields: &Fields<'_>) -> Result<HeadsAttention, ModelError> {
         value_width: width,
         ..own
     })
+}
+
+/// Short convolutions on keys, on values, and on what attention and the feed-forward part put out (Inkling).
+fn convolved(fields: &Fields<'_>, plain: HeadsAttention) -> Result<HeadsAttention, ModelError> {
+    if !fields.architecture.starts_with("inkling") {
+        return Ok(plain);
+    }
+    let taps = fields.count(&["conv_kernel_size", "sconv_kernel_size"])?.unwrap_or(4);
+    let kept = plain.kv_heads * (plain.key_width + plain.value_width);
+    let channels = kept + 2 * fields.need_width(HIDDEN)?;
+    Ok(HeadsAttention { convolved: (channels, taps), ..plain })
 }
 
 /// The indexer of sparse attention.

@@ -87,10 +87,11 @@ pub fn kinds(fields: &Fields<'_>, layers: u64) -> Result<Vec<Kind>, ModelError> 
 
 fn by_word(fields: &Fields<'_>, word: &str) -> Result<Kind, ModelError> {
     Ok(match word {
-        "full_attention" | "attention" | "full" | "global" | "global_attention" => Kind::Full,
-        "sliding_attention" | "sliding" | "local" | "local_attention" | "sliding_window" => {
-            Kind::Sliding
+        "full_attention" | "attention" | "full" | "global" | "global_attention" | "hybrid" => {
+            Kind::Full
         }
+        "hybrid_sliding" | "sliding_attention" | "sliding" | "local" | "local_attention"
+        | "sliding_window" => Kind::Sliding,
         "chunked_attention" => Kind::Chunked,
         "linear_attention" | "lightning_attention" | "gated_deltanet" | "kda" => Kind::Linear,
         "mamba" | "mamba1" | "mamba2" => Kind::Mamba,
@@ -113,6 +114,10 @@ fn by_numbers(fields: &Fields<'_>, layers: u64) -> Result<Option<Vec<Kind>>, Mod
         if let Some(flags) = fields.flags(name, layers)? {
             return Ok(Some(flags.into_iter().map(|flag| one(flag, then, other)).collect()));
         }
+    }
+    if let Some(listed) = fields.list("local_layer_ids")? {
+        let kind = |layer| one(listed.contains(&layer), Kind::Sliding, Kind::Full);
+        return Ok(Some((0..layers).map(kind).collect()));
     }
     // The layers of full attention, from 0.
     for (name, other) in [("full_attn_idxs", Kind::Conv), ("attn_layer_indices", Kind::Mamba)] {

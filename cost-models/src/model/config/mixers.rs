@@ -98,7 +98,7 @@ fn kimi_linear(
     linear: &Fields<'_>,
     layers: u64,
 ) -> Result<Vec<Mixer>, ModelError> {
-    let attention = Mixer::Latent(latent_attention(fields, false)?);
+    let attention = Mixer::Latent(latent_attention(fields, fields.has("index_n_heads"))?);
     let delta = Mixer::KimiDelta(states::kimi_delta(linear)?);
     let full = linear.list("full_attn_layers")?;
     let full = full.ok_or_else(|| linear.missing(&["linear_attn_config.full_attn_layers"]))?;

@@ -41,7 +41,7 @@ pub fn needed() -> Vec<String> {
 }
 
 /// Architectures whose counts were checked, or whose geometry was read, model by model.
-const KNOWN: [&str; 54] = [
+const KNOWN: [&str; 55] = [
     "afmoe",
     "arctic",
     "aria_text",
@@ -66,6 +66,7 @@ const KNOWN: [&str; 54] = [
     "granitemoehybrid",
     "hunyuan_v1_moe",
     "hy_v3",
+    "inkling_text",
     "jamba",
     "kimi_k2",
     "kimi_linear",

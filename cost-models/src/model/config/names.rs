@@ -9,6 +9,7 @@ pub const HEADS: &[&str] =
     &["num_attention_heads_per_layer", "num_attention_heads", "n_heads", "n_head", "num_heads"];
 /// Key-value heads.
 pub const KV_HEADS: &[&str] = &[
+    "num_key_value_heads_per_layer",
     "num_key_value_heads",
     "kv_n_heads",
     "n_kv_heads",
@@ -80,8 +81,13 @@ pub const SHARED_WIDTH: &[&str] = &[
     "shared_expert_dim",
 ];
 /// Layers without experts at the beginning.
-pub const FIRST_DENSE: &[&str] =
-    &["first_k_dense_replace", "num_dense_layers", "n_dense_layers", "moe_layer_start_index"];
+pub const FIRST_DENSE: &[&str] = &[
+    "first_k_dense_replace",
+    "num_dense_layers",
+    "n_dense_layers",
+    "moe_layer_start_index",
+    "dense_mlp_idx",
+];
 /// Tokens of a window.
 pub const WINDOW: &[&str] =
     &["sliding_window", "sliding_window_size", "window_size", "attention_window_size"];
@@ -89,8 +95,13 @@ pub const WINDOW: &[&str] =
 pub const CONTEXT: &[&str] =
     &["max_position_embeddings", "model_max_length", "max_seq_len", "max_sequence_length"];
 /// Draft layers.
-pub const DRAFTS: &[&str] =
-    &["num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers"];
+pub const DRAFTS: &[&str] = &[
+    "num_nextn_predict_layers",
+    "mtp_num_hidden_layers",
+    "num_mtp_modules",
+    "mtp_num_layers",
+    "num_mtp_layers",
+];
 /// Residual streams.
 pub const STREAMS: &[&str] = &["hc_mult", "hc_count"];
 /// Heads of an indexer.

@@ -29,12 +29,16 @@ fn linear(fields: &Fields<'_>) -> Result<Mixer, ModelError> {
     if fields.has("linear_num_value_heads") {
         return gated_delta(fields).map(Mixer::GatedDelta);
     }
-    if let Some(kernel) = fields.count(&["short_conv_kernel_size"])? {
-        let heads = fields.need_count(HEADS)?;
-        let width = fields.need_width(HEAD_WIDTH)?;
-        return Ok(Mixer::KimiDelta(KimiDelta { heads, width, kernel }));
+    if let Some(kernel) = fields.count(&["short_conv_kernel_size", "kda_conv_kernel_size"])? {
+        let own = ["kda_num_heads", "linear_num_heads"].as_slice();
+        let heads = fields.need_count(&[own, HEADS].concat())?;
+        let own = ["kda_head_dim", "linear_head_dim"].as_slice();
+        let width = fields.need_width(&[own, HEAD_WIDTH].concat())?;
+        let whole_gates = fields.architecture == "bailing_hybrid";
+        return Ok(Mixer::KimiDelta(KimiDelta { heads, width, kernel, whole_gates }));
     }
-    let lightning = ["bailing_moe_linear", "minimax", "minimax_text_01", "minimax_m1"];
+    let lightning =
+        ["bailing_moe_linear", "bailing_hybrid", "minimax", "minimax_text_01", "minimax_m1"];
     if lightning.contains(&fields.architecture) || fields.has("attn_type_list") {
         let heads = fields.need_count(HEADS)?;
         let width = match fields.width(HEAD_WIDTH)? {
@@ -65,6 +69,7 @@ pub fn kimi_delta(linear: &Fields<'_>) -> Result<KimiDelta, ModelError> {
         heads: linear.need_count(&["num_heads"])?,
         width: linear.need_width(&["head_dim"])?,
         kernel: linear.need_count(&["short_conv_kernel_size"])?,
+        whole_gates: false,
     })
 }
 

@@ -176,8 +176,9 @@ fn absent_fields_are_named_all_at_once() {
     assert_eq!(
         refusal(&config),
         "test: architecture `qwen3_moe` needs vocab_size, num_experts_per_tok \
-         (num_experts_per_token, experts_per_token, top_k_experts, moe_top_k), which the \
-         configuration lacks"
+         (num_experts_per_token, experts_per_token, top_k_experts, moe_top_k, moe_topk, moe_k, \
+         num_selected_experts, num_active_experts, n_activated_experts, moe_router_topk, \
+         moe_num_active_primary_experts), which the configuration lacks"
     );
 }
 

@@ -47,6 +47,7 @@ fn recurrent(keys: &Keys<'_>, has: &impl Fn(&str) -> bool) -> Result<Mixer, Mode
             heads: keys.of_layer("attention.head_count", 0)?.unwrap_or(1),
             width: keys.need_width("kda.head_dim")?,
             kernel,
+            whole_gates: !has("ssm_f_b"),
         }));
     }
     let inner = keys.need_width("ssm.inner_size")?;
@@ -127,6 +128,8 @@ fn plain(query_heads: u64, kv_heads: u64) -> HeadsAttention {
         span: AttentionSpan::Full,
         output_gate: OutputGate::None,
         query_rank: None,
+        convolved: (0, 0),
+        relative: 0,
         borrows_keys: false,
         indexer: None,
         qkv_bias: false,
