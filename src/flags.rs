@@ -10,6 +10,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("Replayed::phase", "--phase"),
     ("Replayed::steps", "--chunk"),
     // planning
+    ("Model::unknown_keys", "--allow-unknown"),
     ("MemoryReserve::activations", "--activations"),
     ("MemoryReserve::buffers", "--prefill-buffers"),
     ("MemoryReserve::chunk", "--chunk"),

@@ -202,7 +202,10 @@ fn heads_width(mixer: &Mixer) -> u64 {
         Mixer::Compressed(compressed) => compressed.heads * compressed.width,
         Mixer::GatedDelta(delta) => delta.value_heads * delta.value_width,
         Mixer::KimiDelta(delta) => delta.heads * delta.width,
+        Mixer::Mamba1(mamba) => mamba.inner,
         Mixer::Mamba2(mamba) => mamba.heads * mamba.width,
+        Mixer::Lightning(lightning) => lightning.heads * lightning.width,
+        Mixer::ShortConv(conv) => conv.width,
         Mixer::None => 0,
     }
 }

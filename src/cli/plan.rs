@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hotset::cost_models::WeightFormat;
+use hotset::cost_models::{Mix, WeightFormat};
 use hotset::planning::{Bank, Load, MeasuredStep, MissPricing};
 
 use crate::output::OutputArgs;
-use crate::parse;
+use crate::parse::{self, ExpertFormat};
 
 /// Flags of `plan`.
 #[derive(Debug, Args)]
@@ -15,6 +15,7 @@ use crate::parse;
 Examples:
   hotset plan --model OLMoE-1B-7B --machine rtx-4090 --trace bundled
   hotset plan --model DeepSeek-V3 --machine rtx-pro-6000 --expert-format nvfp4 --context 32768
+  hotset plan --model Qwen3-30B-A3B --machine rtx-4090 --quant Q4_K_M --engine llama.cpp
   hotset plan --model ./config.json --machine rtx-4090 --link mine.toml --trace x.hst
   hotset plan --model gpt-oss-120b --machine rtx-4090 --vary gpu-memory=16,24,32,48
   hotset plan --model GLM-5.2 --machine h200 --trace bundled --stand-in --vary users=1..32
@@ -75,6 +76,9 @@ pub struct SettingArgs {
     /// A built-in name, a folder or config.json from Hugging Face, or a .gguf file
     #[arg(long, value_name = "MODEL")]
     pub model: String,
+    /// Plan a configuration of an unknown architecture although some of its keys are not understood
+    #[arg(long)]
+    pub allow_unknown: bool,
     /// A built-in name, several of one (4xdgx-spark), or a file of one's own (.toml, as in
     /// docs/metrics.md)
     #[arg(long, value_name = "MACHINE")]
@@ -99,9 +103,15 @@ pub struct SettingArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Formats")]
 pub struct FormatArgs {
-    /// Format of the experts: nvfp4, mxfp4, fp8, q4_k, ... [default: as published]
-    #[arg(long, value_name = "FORMAT", value_parser = parse::weight_format)]
-    pub expert_format: Option<WeightFormat>,
+    /// Format of the experts: nvfp4, mxfp4, fp8, q4_k, ..., or a GGUF mix, as --quant [default: as
+    /// published]
+    #[arg(long, value_name = "FORMAT", value_parser = parse::expert_format)]
+    pub expert_format: Option<ExpertFormat>,
+    /// A GGUF file's mix: Q4_K_M, IQ4_XS, UD-Q4_K_XL, mxfp4+f16, or the table of types that its load
+    /// log prints ('f32:361 q8_0:612 iq3_k_r4:116'): every tensor by the quantiser's rules
+    #[arg(long, value_name = "MIX", value_parser = parse::mix,
+          conflicts_with_all = ["expert_format", "rest_format"])]
+    pub quant: Option<Mix>,
     /// Format of everything else [default: as published, else bf16]
     #[arg(long, value_name = "FORMAT", value_parser = parse::weight_format)]
     pub rest_format: Option<WeightFormat>,

@@ -1,6 +1,6 @@
 //! `hotset plan` and `hotset preflight`.
 
-use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
+use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel, UnknownKeys};
 use hotset::cost_models::{Model, SlotLayout};
 use hotset::planning::engine::Pages;
 use hotset::planning::{
@@ -11,6 +11,7 @@ use super::request::with_threads;
 use crate::cli::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 use crate::fault::{Ending, Fault};
 use crate::flags::with_flags;
+use crate::parse::ExpertFormat;
 use crate::{commands, output, parse};
 
 /// vLLM's defaults: tokens a block, tokens that a step may add.
@@ -79,9 +80,26 @@ fn refuse_idle(args: &SettingArgs, drafted: bool) -> Result<(), Fault> {
     }
 }
 
+/// The model, stored as asked.
+fn model(args: &SettingArgs) -> Result<Model, Fault> {
+    let unknown = if args.allow_unknown { UnknownKeys::Allow } else { UnknownKeys::Refuse };
+    let model = Model::open_with(&args.model, unknown).map_err(PlanError::from)?;
+    let formats = &args.formats;
+    let mix = match (&formats.expert_format, &formats.quant) {
+        (Some(ExpertFormat::Mix(mix)), _) | (_, Some(mix)) => mix,
+        _ => return Ok(model),
+    };
+    if formats.rest_format.is_some() {
+        return Err(Fault::Usage(format!(
+            "--rest-format does not go with the mix {mix}, which gives all tensors their formats"
+        )));
+    }
+    Ok(model.quantised(mix))
+}
+
 fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let SettingArgs { formats, spread, room, pace, .. } = args;
-    let model = Model::open(&args.model).map_err(PlanError::from)?;
+    let model = model(args)?;
     let machine = parse::hardware(&args.machine)?;
     if !(1.0..=16.0).contains(&formats.slot_multiplier) {
         return Err(Fault::Usage("--slot-multiplier must be 1 to 16".to_owned()));
@@ -99,7 +117,10 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
     request.link = spread.link.as_deref().map(parse::link).transpose()?;
     request.parallel = Parallel { tensor, expert: spread.ep };
     request.storage = Storage {
-        format: formats.expert_format,
+        format: match &formats.expert_format {
+            Some(ExpertFormat::Format(format)) => Some(*format),
+            Some(ExpertFormat::Mix(_)) | None => None,
+        },
         rest_format: formats.rest_format,
         slot: SlotLayout::multiplier(formats.slot_multiplier),
         checkpoint: formats.weights,
