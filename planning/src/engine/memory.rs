@@ -1,6 +1,6 @@
 //! What an engine allocates beside weights, keys and values.
 
-use hotset_cost_models::Model;
+use hotset_cost_models::{Model, WeightFormat};
 use serde::Deserialize;
 
 use super::figure::{Fitted, Spread};
@@ -86,6 +86,18 @@ pub struct ProfileRules {
     pub system_gib: Fitted,
     /// Graph capture, GiB.
     pub graphs_gib: Fitted,
+}
+
+impl EngineMemory {
+    /// What padding makes of an expert in this format, as a factor of at least 1.
+    #[must_use]
+    pub fn padded(&self, format: WeightFormat, model: &Model) -> f64 {
+        let padding = self.padding.iter().find(|padding| padding.format == format.name());
+        let multiple = padding.map_or(1.0, |padding| padding.multiple.value).max(1.0);
+        let inner = model.moe_layers().map(|(_, experts)| f64::from(experts.shape.inner_width));
+        let inner = inner.fold(1.0, f64::max);
+        (inner / multiple).ceil() * multiple / inner
+    }
 }
 
 /// From here on an accelerator counts as large.

@@ -68,11 +68,7 @@ fn formats(case: &Case<'_>) -> Result<Formats, WhyNot> {
 fn on_rank(case: &Case<'_>) -> Result<(WeightBytes, f64), WhyNot> {
     let formats = formats(case)?;
     let bytes = case.model.weights(&formats, case.parallel());
-    let padding = case.memory.padding.iter().find(|p| p.format == formats.experts.name());
-    let multiple = padding.map_or(1.0, |padding| padding.multiple.value).max(1.0);
-    let inner = case.model.moe_layers().map(|(_, experts)| f64::from(experts.shape.inner_width));
-    let inner = inner.fold(1.0, f64::max);
-    Ok((bytes, (inner / multiple).ceil() * multiple / inner))
+    Ok((bytes, case.memory.padded(formats.experts, &case.model)))
 }
 
 /// Bytes of weights on one rank.
