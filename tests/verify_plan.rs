@@ -27,14 +27,27 @@ fn rows_and_summary_of_reports() {
 fn files_that_are_no_reports() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.csv");
-    let told = |text: &str| {
+    let told = |text: &str, parts: &[&str]| {
         std::fs::write(&path, text).unwrap();
-        refused(&["verify-plan", path.to_str().unwrap()])
+        refused(&["verify-plan", path.to_str().unwrap()], parts);
     };
-    assert!(told("a,b\n1,2\n").contains("its header has a, b"));
-    assert!(told("id,value\n1,2\n").contains("lacks engine, model, kind, unit"));
+    told("a,b\n1,2\n", &["its header has a, b"]);
+    told("id,value\n1,2\n", &["lacks engine, model, kind, unit"]);
     let head = "id,engine,model,kind,unit,value\n";
-    assert!(told(&format!("{head}1,vLLM,M,kv,GiB,much\n")).contains("line 2, column value"));
-    let told = refused(&["plan", "--model", "OLMoE-1B-7B", "--machine", "h200", "--engine", "vlm"]);
-    assert!(told.contains("did you mean 'vLLM'"), "{told}");
+    told(&format!("{head}1,vLLM,M,kv,GiB,much\n"), &["line 2, column value", "'much'"]);
+}
+
+#[test]
+fn engines_of_a_plan_are_named() {
+    let plan = ["plan", "--model", "OLMoE-1B-7B", "--machine", "h200"];
+    refused(&[&plan[..], &["--engine", "vlm"]].concat(), &["did you mean 'vLLM'?", "colibri"]);
+    refused(&[&plan[..], &["--ubatch", "512"]].concat(), &["--engine llama.cpp"]);
+    let lines = |engine: &str| {
+        let report = json(&[&plan[..], &["--engine", engine]].concat());
+        let lines = report["fit"]["accelerator"].as_array().unwrap().clone();
+        lines.iter().map(|line| line["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(lines("algorithm").contains(&"graphs".to_owned()));
+    assert!(lines("llama-cpp").contains(&"compute buffer".to_owned()), "as it was called");
+    assert!(!lines("ik_llama.cpp").contains(&"graphs".to_owned()));
 }

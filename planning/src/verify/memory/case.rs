@@ -119,8 +119,8 @@ impl<'a> Case<'a> {
     /// The number behind a name in the spread, as in `tp8`.
     pub(super) fn spread(&self, name: &str) -> Option<u32> {
         let words = self.row.spread.split([' ', ',', '+']);
-        let found = words.filter_map(|word| word.trim().strip_prefix(name)?.parse().ok());
-        found.filter(|count| (1..=1024).contains(count)).next()
+        let mut found = words.filter_map(|word| word.trim().strip_prefix(name)?.parse().ok());
+        found.find(|count| (1..=1024).contains(count))
     }
 
     /// Ranks of a pipeline and slices together, where the report gives their product alone.
