@@ -64,6 +64,58 @@ fn reports_of_our_own_by_hand() {
 }
 
 #[test]
+fn whatever_a_row_says_it_is_answered_or_says_why_not() {
+    let kinds = [
+        "file_size",
+        "model_buffer_gpu",
+        "model_buffer_cpu",
+        "kv",
+        "recurrent_state",
+        "oom",
+        "compute_buffer_gpu",
+        "compute_buffer_host",
+        "output_buffer",
+        "weights_per_rank",
+        "kv_avail",
+        "kv_tokens",
+        "max_concurrency",
+        "activation_peak",
+        "graph_memory",
+        "nonweight",
+        "total_used",
+        "params_total",
+        "params_active",
+        "mystery",
+    ];
+    let mut text = "id,engine,model,kind,format,context,ubatch,batch,parallel,kv_type,tp_ep_pp,\
+                    gpu,gpu_mem_gib,settings,value,unit,notes\n"
+        .to_owned();
+    let models = ["DeepSeek-V3", "Qwen3.5-35B-A3B", "DeepSeek-V4-Flash", "gemma-4-26B-A4B", "M"];
+    for engine in ["llama.cpp", "ik_llama.cpp", "vLLM", "MLX", "imp", "nobody's"] {
+        for (model, kind) in models.iter().flat_map(|m| kinds.iter().map(move |k| (m, k))) {
+            for (format, count, settings) in [
+                ("", "", ""),
+                ("Q4_K_M", "4294967296", "-ngl 7 -mla 1 -fa off"),
+                ("bf16", "9000000000000000", "-ncmoe 99999999 -amb 0"),
+                ("[f32:1 q9:7]", "0", "-ot exps=CPU -amb 18446744073709551616"),
+                ("MLX 4bit", "1", "cpu only KV 1e300 K 1 + V 2"),
+            ] {
+                text += &format!(
+                    "r,{engine},{model},{kind},{format},{count},{count},{count},{count},q8_0,tp1024 ep \
+                     pp9 dcp2,x,{},{settings},1,GiB,with draft layer\n",
+                    if count.is_empty() { "" } else { "1e18" }
+                );
+            }
+        }
+    }
+    for row in verified(text.as_bytes()).rows {
+        let finite = row.predicted.is_none_or(f64::is_finite);
+        assert!(finite && row.predicted.is_none() != row.why_not.is_none(), "{row:?}");
+        assert!(row.low <= row.predicted && row.predicted <= row.high, "{row:?}");
+    }
+}
+
+#[test]
 fn engines_have_what_their_rules_need() {
     for engine in hotset_planning::engine::builtin_engines() {
         let Some(memory) = &engine.memory else { continue };

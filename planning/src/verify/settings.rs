@@ -1,6 +1,7 @@
 //! What settings and notes of a report say, in the words that people and programs use.
 //!
-//! Words are compared one by one: a pattern is a list of them, with `#` for a number and `~` before a beginning.
+//! Words are compared one by one, flags without their dashes: a pattern is a list of them, with `#` for a number and `~`
+//! before a beginning.
 
 use crate::engine::Latent;
 
@@ -11,7 +12,13 @@ impl Words {
     pub(super) fn of(text: &str) -> Self {
         let part = |c: char| !(c.is_alphanumeric() || "-_.".contains(c));
         let lower = text.to_lowercase();
-        let words = lower.split(part).map(|word| word.trim_end_matches('.').to_owned());
+        let words = lower.split(part).map(|word| {
+            let word = word.trim_end_matches('.');
+            let bare = word.trim_start_matches('-');
+            // A flag goes by its name, a number keeps its sign.
+            let number = bare.starts_with(|first: char| first.is_ascii_digit());
+            if number { word.to_owned() } else { bare.to_owned() }
+        });
         Self(words.filter(|word| !word.is_empty()).collect())
     }
 
@@ -83,14 +90,14 @@ impl Told {
         let placement = placement(&notes).or_else(|| placement(&settings_words));
         let placement = placement.or_else(|| overridden(settings));
         let no_flash = ["flash", "fa"].iter().any(|name| words.has(&["no", name]))
-            || words.has(&["-fa", "off"])
-            || words.has(&["-fa", "0"]);
+            || words.has(&["fa", "off"])
+            || words.has(&["fa", "0"]);
         Self {
             placement,
             about: words.has(&["or", "so"]) || words.has(&["about", "#", "expert", "layers"]),
             flash: !no_flash,
             latent: latent(&words),
-            most_spread: words.after(&["-amb", "amb", "--attention-max-batch"]),
+            most_spread: words.after(&["amb", "attention-max-batch"]),
             words,
         }
     }
@@ -117,17 +124,13 @@ fn placement(words: &Words) -> Option<Placement> {
     if let Some(layers) = first(&[
         &["#", "of", "#", "expert", "layers", "on", "cpu"],
         &["#", "expert", "layers", "on", "cpu"],
-        &["-ncmoe", "#"],
-        &["--n-cpu-moe", "#"],
+        &["ncmoe", "#"],
+        &["n-cpu-moe", "#"],
     ]) {
         return Some(Placement::ExpertLayersOnHost(layers));
     }
-    if any(&[
-        &["all", "experts", "on", "cpu"],
-        &["experts", "on", "cpu"],
-        &["-cmoe"],
-        &["--cpu-moe"],
-    ]) {
+    if any(&[&["all", "experts", "on", "cpu"], &["experts", "on", "cpu"], &["cmoe"], &["cpu-moe"]])
+    {
         return Some(Placement::ExpertsOnHost);
     }
     if let Some(layers) = first(&[
@@ -169,7 +172,7 @@ fn latent(words: &Words) -> Option<Latent> {
     if words.has(&["full", "keys"]) || words.has(&["without", "latents"]) {
         return Some(Latent::Full);
     }
-    match words.after(&["-mla", "mla", "--mla-use"])? {
+    match words.after(&["mla", "mla-use"])? {
         0.0 => Some(Latent::Full),
         1.0 => Some(Latent::Absorbed),
         _ => Some(Latent::Spread),

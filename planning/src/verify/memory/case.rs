@@ -10,6 +10,9 @@ use super::files::{File, Files};
 use crate::engine::Engine;
 use crate::engine::memory::{BufferRules, EngineMemory, Latent, ProfileRules};
 
+/// No run has more tokens of a sequence, of a batch, or sequences.
+const MOST_COUNT: u64 = 1 << 32;
+
 /// A report and what its predictions need.
 pub(super) struct Case<'a> {
     pub row: &'a MemoryRow,
@@ -90,7 +93,7 @@ impl<'a> Case<'a> {
     pub(super) fn placement(&self) -> Option<Placement> {
         let layers = self.model.layers.len() as f64;
         self.told.placement.or_else(|| {
-            let given = self.told.words.after(&["-ngl", "ngl", "--n-gpu-layers"])?;
+            let given = self.told.words.after(&["ngl", "n-gpu-layers"])?;
             Some(match given > layers {
                 true => Placement::Accelerator,
                 false => Placement::LayersOnAccelerator(given),

@@ -98,12 +98,7 @@ fn pages(case: &Case<'_>) -> EngineLayout {
         Pages::Algorithm => EngineLayout::Algorithm,
         Pages::LlamaCpp => EngineLayout::LlamaCpp { micro_batch: case.micro_batch() },
         Pages::Vllm => EngineLayout::Vllm {
-            block: case
-                .told
-                .words
-                .after(&["--block-size", "block"])
-                .map_or(16, |n| n as u64)
-                .max(1),
+            block: case.told.words.after(&["block-size", "block"]).map_or(16, |n| n as u64).max(1),
             in_flight: case.row.batch.unwrap_or(8192),
             state_slots: 1,
         },

@@ -94,9 +94,9 @@ pub(super) fn weights(case: &Case<'_>) -> Result<Prediction, WhyNot> {
 /// Share of memory that the engine may plan with.
 fn share(case: &Case<'_>) -> Result<f64, WhyNot> {
     let names = [
-        "--gpu-memory-utilization",
+        "gpu-memory-utilization",
         "gpu_memory_utilization",
-        "--mem-fraction-static",
+        "mem-fraction-static",
         "mem_fraction_static",
         "util",
     ];
