@@ -39,6 +39,12 @@ impl<'a> Case<'a> {
         model: Model,
         files: &Files,
     ) -> Result<Self, WhyNot> {
+        let counts = [row.context, row.parallel, row.ubatch, row.batch];
+        if counts.into_iter().flatten().any(|count| count > MOST_COUNT) {
+            return Err(WhyNot::new(format!(
+                "a count of tokens or sequences is over {MOST_COUNT}"
+            )));
+        }
         let memory = engine.memory.as_ref();
         let memory =
             memory.ok_or_else(|| WhyNot::new(format!("no memory of {} is known", engine.name)))?;
