@@ -49,7 +49,7 @@ fn short(text: &str, most: usize) -> Cell {
 
 const ROWS: &[Field<CheckedRow>] = &[
     Field::left("id", "id", |row| short(&row.id, 12)),
-    Field::left("kind", "kind", |row| short(&row.kind, 18)),
+    Field::left("kind", "kind", |row| short(&row.kind, 19)),
     Field::right("reported", "reported", |row| figure(Some(row.reported))),
     Field::right("predicted", "predicted", |row| figure(row.predicted)),
     Field::right("low", "low", |row| figure(row.low)),
@@ -63,14 +63,14 @@ const ROWS: &[Field<CheckedRow>] = &[
 
 const OPEN: &[Field<CheckedRow>] = &[
     Field::left("id", "id", |row| short(&row.id, 12)),
-    Field::left("kind", "kind", |row| short(&row.kind, 18)),
+    Field::left("kind", "kind", |row| short(&row.kind, 19)),
     Field::left("why not", "why_not", |row| {
         wrap(row.why_not.as_deref().unwrap_or_default(), 44).join("\n").as_str().into()
     }),
 ];
 
 const SUMMARY: &[Field<SummaryRow>] = &[
-    Field::left("kind", "kind", |row| short(&row.kind, 18)),
+    Field::left("kind", "kind", |row| short(&row.kind, 19)),
     Field::left("engine", "engine", |row| short(&row.engine, 14)),
     Field::right("rows", "rows", |row| Cell::Count(row.rows as u64)),
     Field::right("answered", "answered", |row| Cell::Count(row.answered as u64)),
