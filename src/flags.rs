@@ -10,6 +10,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("Replayed::phase", "--phase"),
     ("Replayed::steps", "--chunk"),
     // planning
+    ("Model::unknown_keys", "--allow-unknown"),
     ("MemoryReserve::activations", "--activations"),
     ("MemoryReserve::buffers", "--prefill-buffers"),
     ("MemoryReserve::chunk", "--chunk"),
@@ -17,6 +18,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("MemoryReserve::free", "--free"),
     ("MemoryReserve::graphs", "--graphs"),
     ("MemoryReserve::host_reserved", "--host-reserved"),
+    ("MemoryReserve::micro_batch", "--ubatch"),
     ("MemoryReserve::other", "--other"),
     ("MemoryReserve::overlap", "--prefill-overlap"),
     ("MemoryReserve::process", "--process"),
@@ -25,6 +27,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("Offload::bank", "--bank"),
     ("Offload::load", "--load"),
     ("Offload::misses", "--miss"),
+    ("Known::models", "--model"),
     ("Pace::efficiency", "--efficiency"),
     ("Pace::fixed_ms", "--fixed-ms"),
     ("Pace::measured", "--measured-step"),

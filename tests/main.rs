@@ -19,3 +19,4 @@ mod receipts;
 mod replay;
 mod sweep;
 mod trace;
+mod verify_plan;
