@@ -2,5 +2,6 @@
 
 mod properties;
 mod receipts;
+mod recordings;
 mod shared;
 mod speeds;
