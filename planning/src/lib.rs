@@ -42,7 +42,10 @@ pub use request::{
     Speculation, Storage,
 };
 pub use right_sized::Alternative;
-pub use routing::{Routing, RoutingNeed, RoutingSummary, StepKind, Unions};
+pub use routing::{
+    LeftOut, RecordedTrace, Recordings, Routing, RoutingNeed, RoutingSummary, Spread, StepKind,
+    Unions,
+};
 pub use speed::{Rate, Speed, StepParts};
 pub use split::{MemorySplit, SplitFront};
 pub use summary::{MachineSummary, ModelSummary, RequestSummary};

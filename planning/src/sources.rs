@@ -112,7 +112,17 @@ pub(crate) fn routing_coefficient(routing: &Routing<'_>) -> Coefficient {
             "routing",
             "uniform",
             Basis::Assumed,
-            "no trace given, every expert alike: real routing misses less",
+            "every expert alike, as asked: real routing misses less",
+        ),
+        RoutingSummary::Recorded { traces, how, left_out } => Coefficient::new(
+            "routing",
+            format!("{} recorded traces stand in", traces.len()),
+            Basis::Assumed,
+            format!(
+                "{how}; of one that is left out the others are {:.1} points of the miss rate off, {:.1} \
+                 of {}",
+                left_out.mean_points, left_out.worst_points, left_out.worst
+            ),
         ),
         RoutingSummary::Histogram { name, format, uses, how } => Coefficient::new(
             "routing",

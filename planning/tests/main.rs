@@ -2,6 +2,7 @@
 
 mod properties;
 mod receipts;
+mod recordings;
 mod reported;
 mod shared;
 mod speeds;

@@ -31,16 +31,19 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub setting: SettingArgs,
     /// Recorded routing (.hst) of this model; 'bundled': the trace that comes with the program
-    /// [default: uniform routing, which misses more than any model's]
+    /// [default: what recorded traces of other models have in common]
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<PathBuf>,
     /// An engine's counts of this model's experts in place of a trace: imatrix GGUF, SGLang's stat
     /// or per_pass, TensorRT-LLM's statistics; the most used experts are then pinned
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     pub histogram: Option<PathBuf>,
-    /// Let another model's trace stand in, by the share of the experts that is resident
+    /// Let another model's trace stand in, by the slots in units of one step's experts
     #[arg(long, requires = "trace")]
     pub stand_in: bool,
+    /// Without a trace: every expert alike, which misses more than any model
+    #[arg(long, conflicts_with_all = ["trace", "histogram"])]
+    pub uniform: bool,
     /// Plan at many values: users=1..32, gpu-memory=24,32,48; may be given again
     #[arg(long, value_name = "NAME=VALUES")]
     pub vary: Vec<String>,

@@ -35,7 +35,8 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let routing = |model: &Model| match (&trace, &histogram) {
         (Some(trace), _) => Routing::of_trace(model, trace, args.stand_in),
         (None, Some(histogram)) => Routing::of_histogram(model, histogram),
-        (None, None) => Ok(Routing::uniform(model)),
+        (None, None) if args.uniform => Ok(Routing::uniform(model)),
+        (None, None) => Ok(Routing::recorded(model)),
     };
     let output = if axes.is_empty() {
         let work = || hotset::planning::plan(&request, &routing(&request.model)?);
