@@ -109,13 +109,14 @@ const ENDS: [&str; 13] = [
 
 /// A name as given, then without what names a revision or a training.
 fn names_of(name: &str) -> impl Iterator<Item = &str> {
-    let cut = |name: &&str| -> Option<&str> {
-        ENDS.iter().find_map(|end| {
-            let at = name.len().checked_sub(end.len()).filter(|at| name.is_char_boundary(*at))?;
-            (at > 0 && name[at..].eq_ignore_ascii_case(end)).then(|| &name[..at])
-        })
-    };
-    std::iter::successors(Some(name), cut)
+    std::iter::successors(Some(name), |name| without_end(name))
+}
+
+fn without_end(name: &str) -> Option<&str> {
+    ENDS.iter().find_map(|end| {
+        let at = name.len().checked_sub(end.len()).filter(|at| name.is_char_boundary(*at))?;
+        (at > 0 && name[at..].eq_ignore_ascii_case(end)).then(|| &name[..at])
+    })
 }
 
 /// Writes out lists that are given as repeated runs.

@@ -36,7 +36,7 @@ const NESTED: [&str; 6] = [
     "decoder_config",
 ];
 /// Objects that hold parts of the language model's fields.
-const PARTS: [&str; 3] = ["ffn_config", "attn_config", "attention_config"];
+const PARTS: [&str; 4] = ["ffn_config", "attn_config", "attention_config", "moe"];
 
 type Map = serde_json::Map<String, Value>;
 
@@ -126,6 +126,11 @@ impl<'a> Fields<'a> {
     fn single(&self, names: &[&str]) -> Result<Option<(&'a str, &'a Value)>, ModelError> {
         let Some((name, value)) = self.value(names) else { return Ok(None) };
         let Value::Array(list) = value else { return Ok(Some((name, value))) };
+        // ERNIE-VL gives the text's experts and the pictures', which are not counted, as pictures' towers are not.
+        let text_first = self.architecture.starts_with("ernie4_5") && list.len() == 2;
+        if let (true, Some(first)) = (text_first, list.first()) {
+            return Ok(Some((name, first)));
+        }
         let same = list.first().filter(|first| list.iter().all(|value| value == *first));
         if let Some(first) = same {
             return Ok(Some((name, first)));

@@ -142,6 +142,7 @@ const HARMLESS_NAMES: &[&str] = &[
     "seq_aux",
     "truncation",
     "bad_words_ids",
+    "use_mixed_mlp_moe",
     "is_hybrid",
     "attn_mode",
 ];
