@@ -4,71 +4,11 @@
 //! our own. What matters of a tensor is its role, its layer, the experts of the model, and how many query heads share
 //! a key head.
 
+mod roles;
+
 use super::GgmlType;
 use GgmlType as T;
-
-/// What a tensor is for, as far as the quantiser's rules tell tensors apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// `token_embd`.
-    Embedding,
-    /// `output`.
-    Head,
-    /// `attn_q`.
-    Query,
-    /// `attn_k`.
-    Key,
-    /// `attn_v`.
-    Value,
-    /// `attn_qkv`: queries, keys and values in one matrix.
-    Fused,
-    /// `attn_kv_b`: keys and values of all heads out of a latent.
-    FromLatent,
-    /// `attn_output`.
-    Output,
-    /// `ffn_gate*`, `ffn_up*`.
-    Into,
-    /// `ffn_down*`.
-    Down,
-    /// Any other matrix.
-    Other,
-    /// Vectors, routers and convolutions: always f32.
-    Small,
-}
-
-/// What the rules ask of a model.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// Layers, draft layers included.
-    pub layers: u32,
-    /// Tensors of the roles [`Role::Value`], [`Role::Fused`] and [`Role::FromLatent`].
-    pub values: u32,
-    /// Experts of a layer.
-    pub experts: u32,
-    /// Query heads for each key-value head.
-    pub group: u64,
-    /// The head is the embedding.
-    pub tied: bool,
-    /// An importance matrix was given: a few recipes then spare the first down projections extra bits, or give them.
-    pub imatrix: bool,
-    /// Rules as they were before 2026: fused matrices have a rule of their own, matrices out of latents have none.
-    pub before_2026: bool,
-}
-
-/// Where a tensor stands.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Its role.
-    pub role: Role,
-    /// Its layer.
-    pub layer: u32,
-    /// How many tensors that the rules take for values came before it.
-    pub value: u32,
-    /// It holds one matrix for each expert.
-    pub routed: bool,
-    /// Weights of a row.
-    pub columns: u64,
-}
+pub use roles::{Place, Role, Shape};
 
 macro_rules! recipes {
     ($($name:ident $text:literal $kind:ident),* $(,)?) => {
@@ -113,17 +53,6 @@ use Recipe as R;
 fn more_bits(layer: u32, layers: u32) -> bool {
     let eighth = layers / 8;
     layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2
-}
-
-impl Role {
-    /// Whether the rules take such a tensor for attention's values.
-    pub fn is_value(self, before_2026: bool) -> bool {
-        match self {
-            Self::Value => true,
-            Self::Fused | Self::FromLatent => !before_2026,
-            _ => false,
-        }
-    }
 }
 
 impl Recipe {
@@ -308,53 +237,4 @@ impl Recipe {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const QWEN: Shape = Shape {
-        layers: 48,
-        values: 48,
-        experts: 128,
-        group: 8,
-        tied: false,
-        imatrix: true,
-        before_2026: false,
-    };
-
-    fn place(role: Role, layer: u32) -> Place {
-        Place { role, layer, value: layer, routed: role == Role::Down, columns: 2048 }
-    }
-
-    #[test]
-    fn half_of_the_layers_get_more_bits() {
-        let of = |layers| (0..layers).filter(|layer| more_bits(*layer, layers)).count();
-        assert_eq!((of(48), of(94), of(32)), (24, 46, 16));
-        assert!(!more_bits(0, 3) && more_bits(2, 3), "no eighth of three layers, but the last");
-    }
-
-    #[test]
-    fn rules_by_role() {
-        let kind = |recipe: Recipe, role, layer| recipe.type_of(place(role, layer), &QWEN);
-        assert_eq!(kind(R::Q4KM, Role::Down, 0), T::Q6K);
-        assert_eq!(kind(R::Q4KM, Role::Down, 6), T::Q4K);
-        assert_eq!(kind(R::Q4KM, Role::Into, 0), T::Q4K);
-        assert_eq!(kind(R::Q4KM, Role::Head, 0), T::Q6K);
-        assert_eq!(kind(R::Q3KM, Role::Down, 2), T::Q5K);
-        assert_eq!(kind(R::Q3KM, Role::Down, 3), T::Q4K);
-        assert_eq!(kind(R::Q2K, Role::Value, 9), T::Q4K, "eight heads share a key");
-        assert_eq!(kind(R::Iq3Xxs, Role::Query, 9), T::Iq2S);
-        assert_eq!(kind(R::Iq1S, Role::Embedding, 0), T::Q2K);
-        assert_eq!(kind(R::Q8_0, Role::Head, 0), T::Q8_0);
-        assert_eq!(kind(R::Bf16, Role::Small, 0), T::F32);
-        assert_eq!(kind(R::Mxfp4, Role::Down, 0), T::Mxfp4);
-        assert_eq!(kind(R::Mxfp4, Role::Output, 0), T::Q8_0);
-        let eight = Shape { experts: 8, ..QWEN };
-        assert_eq!(R::Q4KM.type_of(place(Role::Key, 9), &eight), T::Q8_0);
-        assert_eq!(R::Q4KM.type_of(place(Role::Output, 9), &eight), T::Q5K);
-        // Rows of 1,408 are no blocks of 256.
-        let odd = Place { columns: 1408, ..place(Role::Down, 0) };
-        assert_eq!(R::Q4KM.type_of(odd, &QWEN), T::Q8_0);
-        let plain = Place { columns: 1408, ..place(Role::Down, 6) };
-        assert_eq!(R::Q4KM.type_of(plain, &QWEN), T::Q5_0);
-    }
-}
+mod tests;
