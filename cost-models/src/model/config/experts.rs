@@ -37,6 +37,8 @@ pub fn moe_layers(fields: &Fields<'_>, layers: u64) -> Result<Vec<bool>, ModelEr
     }
     for name in ["moe_layer_freq", "is_moe_layer", "moe_layer_layout"] {
         if let Some(flags) = fields.flags(name, layers)? {
+            // Exaone says it a second time.
+            let _ = fields.has("first_last_k_dense_replace");
             return Ok(flags);
         }
     }

@@ -135,6 +135,7 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
             weights: parts.weights,
             parameters: Some(parts.parameters),
             skipped: 0,
+            by_rules: false,
             expert_types: types.iter().map(|(kind, count)| format!("{count} x {kind}")).collect(),
         }),
         notes,
