@@ -133,6 +133,15 @@ fn parts_of_a_file_add_up_and_a_plan_takes_them() {
 }
 
 #[test]
+fn absurd_tables_are_figures_too() {
+    let model = Model::builtin("DeepSeek-V3").unwrap();
+    for text in ["f32:4294967295 q8_0:4294967295 q4_k:4294967295", "iq1_s:1", "f32:7", "q4_0:0"] {
+        let file = model.gguf_bytes(&Mix::parse(text).unwrap());
+        assert!(file.low <= file.high && file.total() > 0, "{text}");
+    }
+}
+
+#[test]
 fn a_mix_of_unknown_rules_is_a_range_and_says_so() {
     let model = Model::builtin("Qwen3-235B-A22B").unwrap();
     let file = model.gguf_bytes(&Mix::parse("UD-Q4_K_XL").unwrap());
