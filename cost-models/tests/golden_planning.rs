@@ -206,7 +206,7 @@ fn computed_checkpoints_of_the_table() {
 #[test]
 fn builtin_models_are_their_configurations() {
     let Some(cases) = cases() else { return };
-    assert_eq!(builtin_models().len(), cases.len());
+    assert!(builtin_models().len() > cases.len());
     for Case { name, model, .. } in cases {
         let mut builtin = Model::builtin(&name).unwrap();
         if ["Kimi-K2.5", "Qwen3.6-35B-A3B"].contains(&name.as_str()) {

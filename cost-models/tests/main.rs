@@ -5,6 +5,7 @@ mod configurations;
 mod gguf_sizes;
 mod golden_planning;
 mod h200;
+mod kinds;
 mod models;
 mod receipts;
 mod shared;

@@ -33,6 +33,7 @@ pub(crate) fn weights(request: &Request) -> Result<RankWeights, PlanError> {
     }
     let bytes = model.weights_or_native(formats.as_ref(), slot, parallel)?;
     let (basis, source) = match (&formats, &model.stored) {
+        (None, Some(stored)) if stored.by_rules => (Basis::Calculated, stored.source.clone()),
         (None, Some(stored)) => (Basis::Measured, stored.source.clone()),
         (None, None) => (Basis::Calculated, format!("formulas, {}", published(model))),
         (Some(formats), _) => (Basis::Calculated, format!("formulas, {}", in_words(formats))),

@@ -116,6 +116,13 @@ fn named(name: &str) -> Option<Named> {
         None => (false, upper.as_str()),
     };
     let plain = base.strip_suffix("_XL").or_else(|| base.strip_suffix("_XXL"));
+    // Somebody's own mix near a recipe.
+    let near = ["-LIKE", " RECIPE", " MIX"].iter().find_map(|end| base.strip_suffix(end));
+    if let Some(near) = near {
+        return Recipe::from_name(near.strip_suffix("_XL").unwrap_or(near))
+            .or_else(|| recipe_near(near.strip_suffix("_XL")?))
+            .map(Named::Dynamic);
+    }
     if dynamic || plain.is_some() {
         return recipe_near(plain.unwrap_or(base)).map(Named::Dynamic);
     }
@@ -162,4 +169,51 @@ fn counts(table: &str) -> Result<Vec<(GgmlType, u32)>, String> {
         }
     }
     if counts.is_empty() { Err("the table of types is empty".into()) } else { Ok(counts) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(text: &str) -> Option<Named> {
+        Mix::parse(text).unwrap().named
+    }
+
+    #[test]
+    fn names_as_people_type_them() {
+        use GgmlType as T;
+        assert_eq!(named("q4_k_m"), Some(Named::Recipe(Recipe::Q4KM)));
+        assert_eq!(named(" IQ4_XS "), Some(Named::Recipe(Recipe::Iq4Xs)));
+        assert_eq!(named("Q4_K_M (2024-01 rules)"), Some(Named::Recipe(Recipe::Q4KM)));
+        assert_eq!(named("UD-Q4_K_XL"), Some(Named::Dynamic(Recipe::Q4KM)));
+        assert_eq!(named("UD-IQ2_XXS"), Some(Named::Dynamic(Recipe::Iq2Xxs)));
+        assert_eq!(named("UD-Q8_K_XL"), Some(Named::Dynamic(Recipe::Q8_0)));
+        assert_eq!(named("IQ3_XXS recipe"), Some(Named::Dynamic(Recipe::Iq3Xxs)));
+        assert_eq!(named("IQ4_KS"), Some(Named::Pure(T::Iq4Ks)));
+        assert_eq!(named("IQ3_K_R4"), Some(Named::Pure(T::Iq3K)));
+        let split = Some(Named::Split { experts: T::Mxfp4, rest: T::F16 });
+        assert_eq!(named("mxfp4+f16"), split);
+        assert_eq!(named("F16 rest, MXFP4 experts"), split);
+        assert_eq!(named("my-own [f32:1 q8_0:2]"), None, "the table says more");
+    }
+
+    #[test]
+    fn tables_of_types() {
+        let mix = Mix::parse("IQ3 [f32:361 q8_0:612 iq3_k_r4:116 iq3_k:2]").unwrap();
+        let counts: Vec<_> = mix.counts.unwrap().iter().map(|(k, n)| (k.name(), *n)).collect();
+        assert_eq!(counts, [("f32", 361), ("q8_0", 612), ("iq3_k", 118)]);
+        assert!(Mix::parse("f32:1, q4_K:2").unwrap().counts.is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let said = |text: &str| Mix::parse(text).unwrap_err().to_string();
+        assert!(said("Q4_K_MM").contains("unknown mix `Q4_K_MM`: `Q4_K_MM` is no recipe"));
+        assert!(said("").contains("it is empty"));
+        assert!(said("x [q4_K:1 ...]").contains("the table of types is cut off"));
+        assert!(said("f32:1 q9_k:2").contains("`q9_k` is no type"));
+        assert!(said("f32:many").contains("`f32:many` counts no tensors"));
+        assert!(said("f32:1 q4_k").contains("`q4_k` is not TYPE:TENSORS"));
+        assert!(said("x []").contains("the table of types is empty"));
+    }
 }

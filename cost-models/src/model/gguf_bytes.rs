@@ -131,6 +131,7 @@ impl Model {
             weights: bytes.weights,
             parameters: None,
             skipped: 0,
+            by_rules: true,
             expert_types: bytes.expert_types,
         });
         self

@@ -3,11 +3,11 @@
 //! Names are not kept: a recipe asks for a role, a plan for the part of the model. Vectors, routers, convolutions and
 //! biases are [`Role::Small`], which every file keeps in f32.
 
+mod latent;
+mod recurrent;
+
 use super::Model;
-use super::layer::{
-    CompressedAttention, CompressedPast, Experts, GatedDelta, HeadsAttention, Indexer, KimiDelta,
-    LatentAttention, Layer, Mamba1, Mamba2, Mixer, OutputGate, QkNorm,
-};
+use super::layer::{Experts, HeadsAttention, Layer, Mixer, OutputGate, QkNorm};
 use crate::format::{GgmlType, Role};
 
 /// Which part of the model a tensor belongs to.
@@ -141,18 +141,8 @@ impl List {
             Mixer::KimiDelta(delta) => self.kimi_delta(delta),
             Mixer::Mamba1(mamba) => self.mamba1(mamba),
             Mixer::Mamba2(mamba) => self.mamba2(mamba),
-            Mixer::Lightning(lightning) => {
-                let wide = lightning.heads * lightning.width;
-                self.dense(Role::Fused, 3 * wide, self.hidden);
-                self.dense(Role::Other, wide, self.hidden);
-                self.dense(Role::Output, self.hidden, wide);
-                self.vectors(&[wide, lightning.width, lightning.width]);
-            }
-            Mixer::ShortConv(conv) => {
-                self.dense(Role::Other, 3 * conv.width, self.hidden);
-                self.dense(Role::Other, self.hidden, conv.width);
-                self.vectors(&[conv.width * conv.kernel]);
-            }
+            Mixer::Lightning(lightning) => self.lightning(lightning),
+            Mixer::ShortConv(conv) => self.short_conv(conv),
         }
         self.streams(layer);
         self.vectors(&[layer.norm_after_mixer]);
@@ -248,42 +238,6 @@ impl List {
         }
     }
 
-    fn latent(&mut self, latent: &LatentAttention) {
-        let hidden = self.hidden;
-        let queries = latent.heads * (latent.nope + latent.rope);
-        match latent.query_rank {
-            Some(rank) => {
-                self.dense(Role::Other, rank, hidden);
-                self.dense(Role::Other, queries, rank);
-                self.vectors(&[rank]);
-            }
-            None => self.dense(Role::Query, queries, hidden),
-        }
-        self.dense(Role::Other, latent.latent + latent.rope, hidden);
-        self.vectors(&[latent.latent]);
-        if self.latent != LatentTensors::Split {
-            let rows = latent.heads * (latent.nope + latent.value);
-            self.dense(Role::FromLatent, rows, latent.latent);
-        }
-        if self.latent != LatentTensors::Joined {
-            self.dense(Role::Other, latent.latent * latent.heads, latent.nope);
-            self.dense(Role::Other, latent.value * latent.heads, latent.latent);
-        }
-        self.dense(Role::Output, hidden, latent.heads * latent.value);
-        let gate = latent.output_gate.rows(latent.heads, latent.value);
-        self.dense(Role::Other, gate, hidden);
-        if let Some(indexer) = latent.indexer {
-            self.indexer(indexer, latent.query_rank.unwrap_or(hidden));
-        }
-    }
-
-    fn indexer(&mut self, indexer: Indexer, query_rank: u64) {
-        self.dense(Role::Other, indexer.heads * indexer.width, query_rank);
-        self.dense(Role::Other, indexer.width, self.hidden);
-        self.dense(Role::Other, indexer.heads, self.hidden);
-        self.vectors(&[indexer.width; 2]);
-    }
-
     /// Matrices that mix residual streams: small, but of low rank where they are large.
     fn streams(&mut self, layer: &Layer) {
         if layer.streams <= 1 {
@@ -298,88 +252,6 @@ impl List {
                 }
                 None => self.vectors(&[(2 + layer.streams) * layer.streams * all]),
             }
-        }
-    }
-
-    fn compressed(&mut self, compressed: &CompressedAttention) {
-        let (hidden, width) = (self.hidden, compressed.width);
-        let groups = compressed.output_groups.max(1);
-        self.dense(Role::Other, compressed.query_rank, hidden);
-        self.dense(Role::Other, compressed.heads * width, compressed.query_rank);
-        self.dense(Role::Other, width, hidden);
-        let of_group = compressed.heads * width / groups;
-        self.dense(Role::Other, groups * compressed.output_rank, of_group);
-        self.dense(Role::Output, hidden, groups * compressed.output_rank);
-        self.vectors(&[compressed.query_rank, width, compressed.heads]);
-        let (entry, indexer) = match compressed.past {
-            CompressedPast::None => return,
-            CompressedPast::Heavy(_) => (width, None),
-            CompressedPast::Sparse(_, indexer) => (2 * width, Some(indexer)),
-        };
-        self.dense(Role::Other, entry, hidden);
-        self.dense(Role::Other, entry, hidden);
-        if let Some(indexer) = indexer {
-            self.dense(Role::Other, 2 * indexer.width, hidden);
-            self.dense(Role::Other, 2 * indexer.width, hidden);
-            self.dense(Role::Other, indexer.heads * indexer.width, compressed.query_rank);
-            self.dense(Role::Other, indexer.heads, hidden);
-        }
-    }
-
-    fn gated_delta(&mut self, delta: &GatedDelta) {
-        let hidden = self.hidden;
-        let keys = delta.key_heads * delta.key_width;
-        let values = delta.value_heads * delta.value_width;
-        self.dense(Role::Fused, 2 * keys + values, hidden);
-        self.dense(Role::Other, values, hidden);
-        self.dense(Role::Other, delta.value_heads, hidden);
-        self.dense(Role::Other, delta.value_heads, hidden);
-        self.dense(Role::Other, hidden, values);
-        let convolution = (2 * keys + values) * delta.kernel;
-        self.vectors(&[convolution, delta.value_heads, delta.value_heads, delta.value_width]);
-    }
-
-    fn kimi_delta(&mut self, delta: &KimiDelta) {
-        let (hidden, wide) = (self.hidden, delta.heads * delta.width);
-        for role in [Role::Query, Role::Key, Role::Value] {
-            self.dense(role, wide, hidden);
-            self.vectors(&[wide * delta.kernel]);
-        }
-        for _ in 0..2 {
-            if delta.whole_gates {
-                self.dense(Role::Other, wide, hidden);
-            } else {
-                self.dense(Role::Other, delta.width, hidden);
-                self.dense(Role::Other, wide, delta.width);
-            }
-        }
-        self.dense(Role::Other, delta.heads, hidden);
-        self.dense(Role::Output, hidden, wide);
-        self.vectors(&[delta.heads, wide, delta.width]);
-    }
-
-    fn mamba1(&mut self, mamba: &Mamba1) {
-        let (hidden, inner) = (self.hidden, mamba.inner);
-        self.dense(Role::Other, 2 * inner, hidden);
-        self.dense(Role::Other, mamba.rank + 2 * mamba.state, inner);
-        self.dense(Role::Other, inner, mamba.rank);
-        self.dense(Role::Other, hidden, inner);
-        self.vectors(&[inner * mamba.kernel, inner, inner, inner * mamba.state]);
-        self.vectors(&[mamba.rank, mamba.state, mamba.state]);
-        if mamba.conv_bias {
-            self.vectors(&[inner]);
-        }
-    }
-
-    fn mamba2(&mut self, mamba: &Mamba2) {
-        let hidden = self.hidden;
-        let inner = mamba.heads * mamba.width;
-        let convolved = inner + 2 * mamba.groups * mamba.state;
-        self.dense(Role::Other, inner + convolved + mamba.heads, hidden);
-        self.dense(Role::Other, hidden, inner);
-        self.vectors(&[convolved * mamba.kernel, mamba.heads, mamba.heads, mamba.heads, inner]);
-        if mamba.conv_bias {
-            self.vectors(&[convolved]);
         }
     }
 }

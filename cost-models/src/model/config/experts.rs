@@ -37,6 +37,8 @@ pub fn moe_layers(fields: &Fields<'_>, layers: u64) -> Result<Vec<bool>, ModelEr
     }
     for name in ["moe_layer_freq", "is_moe_layer", "moe_layer_layout"] {
         if let Some(flags) = fields.flags(name, layers)? {
+            // Exaone says it a second time.
+            let _ = fields.has("first_last_k_dense_replace");
             return Ok(flags);
         }
     }
@@ -88,6 +90,12 @@ pub fn experts(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Experts, 
     let top_k = fields.need_count(TOP_K)?;
     // Experts that do nothing have a row of the router and may be chosen.
     let empty = fields.count(&["zero_expert_num"])?.unwrap_or(0);
+    if empty > 0 && notes.is_empty() {
+        notes.push(format!(
+            "{empty} experts do nothing: of the {top_k} that a token chooses some are these, and fewer parameters active \
+             than counted"
+        ));
+    }
     if top_k > count {
         return Err(fields.invalid(TOP_K[0], format!("chooses {top_k} of {count} experts")));
     }
@@ -180,6 +188,7 @@ pub fn mtp_layers(fields: &Fields<'_>) -> Result<u32, ModelError> {
 
 /// Whether draft layers come with copies of embedding and head: DeepSeek-V3 and GLM are published so.
 pub fn mtp_copies_embedding(fields: &Fields<'_>) -> Result<bool, ModelError> {
-    let published = ["deepseek_v3", "deepseek_v32", "glm4_moe", "glm_moe_dsa"];
-    Ok(published.contains(&fields.architecture) || fields.flag("mtp_use_dedicated_embeddings")?)
+    let published = ["deepseek_v3", "deepseek_v32", "glm4_moe"].contains(&fields.architecture);
+    let name = "mtp_use_dedicated_embeddings";
+    if fields.has(name) { fields.flag(name) } else { Ok(published) }
 }

@@ -4,6 +4,8 @@
 //! field may hold one value a layer: [`Fields::at`] reads them at a layer. Every number is checked against
 //! a bound before anything is computed or allocated from it.
 
+mod lists;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -36,7 +38,7 @@ const NESTED: [&str; 6] = [
     "decoder_config",
 ];
 /// Objects that hold parts of the language model's fields.
-const PARTS: [&str; 3] = ["ffn_config", "attn_config", "attention_config"];
+const PARTS: [&str; 4] = ["ffn_config", "attn_config", "attention_config", "moe"];
 
 type Map = serde_json::Map<String, Value>;
 
@@ -126,6 +128,11 @@ impl<'a> Fields<'a> {
     fn single(&self, names: &[&str]) -> Result<Option<(&'a str, &'a Value)>, ModelError> {
         let Some((name, value)) = self.value(names) else { return Ok(None) };
         let Value::Array(list) = value else { return Ok(Some((name, value))) };
+        // ERNIE-VL gives the text's experts and the pictures', which are not counted, as pictures' towers are not.
+        let text_first = self.architecture.starts_with("ernie4_5") && list.len() == 2;
+        if let (true, Some(first)) = (text_first, list.first()) {
+            return Ok(Some((name, first)));
+        }
         let same = list.first().filter(|first| list.iter().all(|value| value == *first));
         if let Some(first) = same {
             return Ok(Some((name, first)));
@@ -245,64 +252,6 @@ impl<'a> Fields<'a> {
                 Err(self
                     .invalid(name, format!("is {value}, not a whole number of {least} to {most}")))
             }
-        }
-    }
-
-    /// One value for each of the first `layers` layers, if the list is there. Longer lists (they may go on to draft
-    /// layers) are cut.
-    pub fn per_layer(&self, name: &str, layers: u64) -> Result<Option<Vec<&'a Value>>, ModelError> {
-        let Some((_, Value::Array(values))) = self.value(&[name]) else { return Ok(None) };
-        if (values.len() as u64) < layers {
-            let why = format!("lists {} layers of {layers}", values.len());
-            return Err(self.invalid(name, why));
-        }
-        Ok(Some(values.iter().take(layers as usize).collect()))
-    }
-
-    /// One truth value (or 0 and 1) for each layer, if the list is there.
-    pub fn flags(&self, name: &str, layers: u64) -> Result<Option<Vec<bool>>, ModelError> {
-        let Some(values) = self.per_layer(name, layers)? else { return Ok(None) };
-        let flag = |value: &&Value| match value {
-            Value::Bool(flag) => Ok(*flag),
-            value => match value.as_u64() {
-                Some(number @ 0..=1) => Ok(number == 1),
-                _ => Err(self.invalid(name, format!("holds {value}, not 0 or 1"))),
-            },
-        };
-        values.iter().map(flag).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// One word for each layer, if the list is there.
-    pub fn words(&self, name: &str, layers: u64) -> Result<Option<Vec<&'a str>>, ModelError> {
-        let Some(values) = self.per_layer(name, layers)? else { return Ok(None) };
-        let word = |value: &&'a Value| {
-            value.as_str().ok_or_else(|| self.invalid(name, format!("holds {value}, not a word")))
-        };
-        values.iter().map(word).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// One small number for each layer, if the list is there.
-    pub fn numbers(&self, name: &str, layers: u64) -> Result<Option<Vec<u64>>, ModelError> {
-        let Some(values) = self.per_layer(name, layers)? else { return Ok(None) };
-        let number = |value: &&Value| self.bounded(name, value, 0, MAX_WIDTH);
-        values.iter().map(number).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// A list of numbers of any length, if it is there; some write it as one text with commas.
-    pub fn list(&self, name: &str) -> Result<Option<Vec<u64>>, ModelError> {
-        let number = |value: &Value| self.bounded(name, value, 0, MAX_LAYERS);
-        match self.value(&[name]) {
-            Some((_, Value::Array(values))) => {
-                values.iter().map(number).collect::<Result<_, _>>().map(Some)
-            }
-            Some((_, Value::String(text))) => {
-                let of_word = |word: &str| match word.trim().parse::<u64>() {
-                    Ok(layer) => number(&layer.into()),
-                    Err(_) => Err(self.invalid(name, format!("holds `{word}`, not a layer"))),
-                };
-                text.split(',').map(of_word).collect::<Result<_, _>>().map(Some)
-            }
-            _ => Ok(None),
         }
     }
 

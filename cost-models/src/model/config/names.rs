@@ -1,7 +1,7 @@
 //! What architectures call the same thing, the commonest name first.
 
 /// Width of the hidden state.
-pub const HIDDEN: &[&str] = &["hidden_size", "d_model", "n_embd", "model_dim"];
+pub const HIDDEN: &[&str] = &["hidden_size", "d_model", "n_embd", "model_dim", "dim"];
 /// Layers.
 pub const LAYERS: &[&str] = &["num_hidden_layers", "n_layer", "num_layers", "n_layers"];
 /// Query heads.
@@ -52,6 +52,7 @@ pub const WIDTH: &[&str] = &[
     "moe_ffn_hidden_size",
     "expert_intermediate_size",
     "moe_expert_intermediate_size",
+    "expert_hidden_dim",
     "ffn_hidden_size",
     "intermediate_size",
 ];
@@ -60,6 +61,7 @@ pub const DENSE_WIDTH: &[&str] = &[
     "intermediate_size_mlp",
     "dense_intermediate_size",
     "dense_ffn_hidden_size",
+    "hidden_dim",
     "ffn_hidden_size",
     "intermediate_size",
 ];

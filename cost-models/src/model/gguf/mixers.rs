@@ -167,13 +167,18 @@ fn span(keys: &Keys<'_>, layer: u64) -> Result<AttentionSpan, ModelError> {
         let full = (layer + 1).is_multiple_of(4);
         return Ok(if full { AttentionSpan::Full } else { AttentionSpan::Chunked(8192) });
     }
-    let window = keys.tokens("attention.sliding_window")?.filter(|window| *window > 0);
+    // A window as long as the context is none.
+    let context = keys.tokens("context_length")?.unwrap_or(u64::MAX);
+    let window = keys.tokens("attention.sliding_window")?;
+    let window = window.filter(|window| *window > 0 && *window < context);
     let Some(window) = window else { return Ok(AttentionSpan::Full) };
     let sliding = match keys.get("attention.sliding_window_pattern") {
         Some(Value::List(list)) => list.get(layer as usize).is_some_and(|flag| *flag != 0),
         Some(Value::Number(every @ 1..)) => !(layer + 1).is_multiple_of(*every),
         _ => match keys.architecture {
             "gpt-oss" => layer.is_multiple_of(2),
+            "afmoe" | "exaone-moe" => !(layer + 1).is_multiple_of(4),
+            "smallthinker" => !layer.is_multiple_of(4),
             _ => return Err(keys.unknown("it names a window but not the layers that have it")),
         },
     };

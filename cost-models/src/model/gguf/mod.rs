@@ -5,6 +5,7 @@
 
 mod keys;
 mod mixers;
+mod parts;
 mod reader;
 mod sizes;
 
@@ -12,10 +13,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::bytes::{LayerExperts, WeightBytes};
-use super::layer::{DenseMlp, Experts, Layer, SharedExperts};
+use super::layer::{Experts, Layer};
 use super::{Model, ModelError, Parameters, Stored};
 use crate::format::ExpertShape;
 use keys::Keys;
+use parts::{dense, shared};
 pub use reader::{Header, TensorInfo, Value, read_header};
 use sizes::{Sized, sized};
 
@@ -133,6 +135,7 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
             weights: parts.weights,
             parameters: Some(parts.parameters),
             skipped: 0,
+            by_rules: false,
             expert_types: types.iter().map(|(kind, count)| format!("{count} x {kind}")).collect(),
         }),
         notes,
@@ -274,14 +277,6 @@ fn experts(
     Ok(Some((experts, bytes.div_ceil(count))))
 }
 
-/// The shared experts of a layer; a width beyond any model's is not worth showing, and would overflow.
-fn shared(tensors: &LayerTensors<'_>) -> SharedExperts {
-    let up = tensors.get("ffn_up_shexp.weight").and_then(|up| up.dimensions.get(1).copied());
-    let Some(inner) = up.filter(|inner| *inner <= 1 << 22) else { return SharedExperts::default() };
-    let matrices = if tensors.contains_key("ffn_gate_shexp.weight") { 3 } else { 2 };
-    SharedExperts { matrices, inner, gated: tensors.contains_key("ffn_gate_inp_shexp.weight") }
-}
-
 /// The types of a layer's expert tensors, as `q4_k + q6_k`.
 fn expert_types(tensors: &LayerTensors<'_>) -> String {
     let weights = tensors.iter().filter(|(name, _)| is_routed(name) && name.ends_with(".weight"));
@@ -289,14 +284,6 @@ fn expert_types(tensors: &LayerTensors<'_>) -> String {
     kinds.sort_unstable();
     kinds.dedup();
     kinds.join(" + ")
-}
-
-fn dense(tensors: &LayerTensors<'_>) -> Option<DenseMlp> {
-    let up = tensors.get("ffn_up.weight")?;
-    let matrices = if tensors.contains_key("ffn_gate.weight") { 3 } else { 2 };
-    let inner = *up.dimensions.get(1)?;
-    // A width beyond any model's is not worth showing, and would overflow.
-    (inner <= 1 << 22).then_some(DenseMlp { matrices, inner })
 }
 
 #[cfg(test)]

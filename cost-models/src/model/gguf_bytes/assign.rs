@@ -76,10 +76,23 @@ pub fn variants(model: &Model, list: &[Tensor]) -> [Shape; 4] {
 
 fn of_recipe(model: &Model, recipe: Recipe, list: &[Tensor]) -> GgufBytes {
     let all = variants(model, list).map(|shape| sum(model, list, &by_rules(recipe, list, &shape)));
-    let low = all.iter().map(GgufBytes::total).min().unwrap_or(0);
+    let mut low = all.iter().map(GgufBytes::total).min().unwrap_or(0);
+    if shape(model, list).experts == 8 {
+        // Before 2024-04 each expert was a tensor of its own, and none got more bits.
+        let plain = sum(model, list, &plain_experts(recipe, list, &shape(model, list)));
+        low = low.min(plain.total());
+    }
     let high = all.iter().map(GgufBytes::total).max().unwrap_or(0);
     let [now, ..] = all;
     GgufBytes { low, high, ..now }
+}
+
+fn plain_experts(recipe: Recipe, list: &[Tensor], shape: &Shape) -> Vec<GgmlType> {
+    let types = by_rules(recipe, list, shape);
+    let plain = |(tensor, kind): (&Tensor, GgmlType)| {
+        if tensor.part == Part::Routed && tensor.role != Role::Small { recipe.base() } else { kind }
+    };
+    list.iter().zip(types).map(plain).collect()
 }
 
 fn split(list: &[Tensor], experts: GgmlType, rest: GgmlType) -> Vec<GgmlType> {

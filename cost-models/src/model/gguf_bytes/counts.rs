@@ -29,8 +29,8 @@ pub fn bytes(model: &Model, mix: &Mix, table: &Table) -> GgufBytes {
 
 /// The form of the file that has as many matrices as the table, or the nearest; whether it has just as many.
 fn fitting(model: &Model, table: &Table) -> (Vec<Tensor>, bool) {
-    let wanted: u32 =
-        table.iter().filter(|(kind, _)| *kind != GgmlType::F32).map(|row| row.1).sum();
+    let matrices = table.iter().filter(|(kind, _)| *kind != GgmlType::F32);
+    let wanted = matrices.fold(0u32, |sum, (_, count)| sum.saturating_add(*count));
     let drafts = if keeps_drafts(model) { [true, false] } else { [false, true] };
     let forms = [LatentTensors::Split, LatentTensors::Joined, LatentTensors::Both];
     let mut best: Option<(u32, Vec<Tensor>)> = None;
@@ -70,7 +70,8 @@ fn by_recipe(model: &Model, mix: &Mix, table: &Table, list: &[Tensor]) -> Option
 fn by_size(table: &Table) -> BTreeMap<(u64, u64), u32> {
     let mut sizes = BTreeMap::new();
     for (kind, count) in table.iter().filter(|(kind, _)| *kind != GgmlType::F32) {
-        *sizes.entry((kind.block(), kind.block_bytes())).or_default() += *count;
+        let sum: &mut u32 = sizes.entry((kind.block(), kind.block_bytes())).or_default();
+        *sum = sum.saturating_add(*count);
     }
     sizes
 }
