@@ -9,6 +9,7 @@ mod advice;
 mod axis;
 mod check;
 mod coefficient;
+pub mod engine;
 mod error;
 mod fit;
 mod kernels;
@@ -25,6 +26,7 @@ mod split;
 mod summary;
 mod vary;
 mod verdict;
+pub mod verify;
 mod weights;
 
 pub use axis::{Axis, Knob, MOST_POINTS};
