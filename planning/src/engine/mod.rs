@@ -5,6 +5,7 @@
 
 mod figure;
 pub mod memory;
+pub mod prefill;
 pub mod speed;
 
 use std::path::Path;
@@ -15,7 +16,7 @@ use thiserror::Error;
 
 pub use figure::{Fitted, Spread};
 pub use memory::EngineMemory;
-pub use speed::EngineSpeed;
+pub use speed::{EngineSpeed, SpeedFigures};
 
 /// An engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -61,7 +62,7 @@ pub struct UnknownEngine {
     pub known: Vec<String>,
 }
 
-const ENGINES: [&str; 11] = [
+const ENGINES: [&str; 12] = [
     include_str!("../../engines/llama-cpp.toml"),
     include_str!("../../engines/ik-llama-cpp.toml"),
     include_str!("../../engines/vllm.toml"),
@@ -73,6 +74,7 @@ const ENGINES: [&str; 11] = [
     include_str!("../../engines/ds4.toml"),
     include_str!("../../engines/imp.toml"),
     include_str!("../../engines/colibri.toml"),
+    include_str!("../../engines/bigmoeonedge.toml"),
 ];
 
 /// Every engine that comes with the crate, in a fixed order.
