@@ -20,6 +20,7 @@ pub use plan::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
 pub use timing::{
     FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, PriceArgs, VerifyLiveArgs,
+    VerifyPlanArgs,
 };
 pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
 
@@ -58,6 +59,8 @@ pub enum Command {
     Preflight(Box<PreflightArgs>),
     /// Check predicted times against live runs; exit code 1 where they are off
     VerifyLive(VerifyLiveArgs),
+    /// Hold plans against what people measured: predictions, ranges and errors of every report
+    VerifyPlan(VerifyPlanArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ
     Conform(ConformArgs),
     /// Import, export, cut, describe or check router traces

@@ -148,7 +148,11 @@ fn the_table_of_models() {
         let (_, experts) = model.moe_layers().next().unwrap();
         assert_eq!(Some(model.layers.len() as u64), number("num_hidden_layers"), "{name}");
         assert_eq!(Some(u64::from(model.mtp_layers)), number("mtp_layers"), "{name}");
-        assert_eq!(Some(experts.shared), number("shared_expert_params_per_layer"), "{name}");
+        assert_eq!(
+            Some(experts.shared.weights(model.hidden)),
+            number("shared_expert_params_per_layer"),
+            "{name}"
+        );
         let state = model.kv(0, KvFormat::Bf16, 1).state;
         assert_eq!(Some(state), number("state_bytes_per_sequence"), "{name}");
         assert_eq!(model.max_context, number("max_position_embeddings"), "{name}");

@@ -2,5 +2,6 @@
 
 mod properties;
 mod receipts;
+mod reported;
 mod shared;
 mod speeds;

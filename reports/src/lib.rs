@@ -15,6 +15,7 @@ mod replay;
 mod sheet;
 mod sweep;
 mod terminal;
+mod verified;
 mod what_if;
 
 use hotset_sim::SCHEMA;
@@ -30,6 +31,7 @@ pub use plan::{plan, preflight};
 pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};
 pub use sweep::sweep;
+pub use verified::verified;
 pub use what_if::what_if;
 
 /// An output format.

@@ -13,6 +13,7 @@ mod request;
 pub mod sweep;
 pub mod trace;
 pub mod verify_live;
+pub mod verify_plan;
 
 use std::path::Path;
 

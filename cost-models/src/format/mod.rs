@@ -5,6 +5,8 @@
 
 mod expert;
 mod ggml;
+mod mix;
+mod recipe;
 mod slot;
 
 use std::fmt;
@@ -15,6 +17,8 @@ use thiserror::Error;
 
 pub use expert::ExpertShape;
 pub use ggml::GgmlType;
+pub use mix::{Mix, Named, UnknownMix};
+pub use recipe::{Place, Recipe, Role, Shape};
 pub use slot::SlotLayout;
 
 /// How an expert's weights are stored.

@@ -205,12 +205,31 @@ pub struct Experts {
     pub top_k: u32,
     /// One routed expert.
     pub shape: ExpertShape,
-    /// Weights that every token passes beside the routed experts, gate included.
-    pub shared: u64,
+    /// What every token passes beside the routed experts.
+    pub shared: SharedExperts,
     /// The router's elements beyond one row an expert: biases and scales.
     pub router_extra: u64,
     /// Elements of the projections into and out of a latent width (Nemotron-3-Super).
     pub latent_projections: u64,
+}
+
+/// The shared experts of a layer, as one feed-forward part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedExperts {
+    /// Matrices: 3 with a gate, else 2.
+    pub matrices: u64,
+    /// Their width, all together; 0 where there are none.
+    pub inner: u64,
+    /// One more row decides how much of their output counts.
+    pub gated: bool,
+}
+
+impl SharedExperts {
+    /// Weights in a model of this hidden width.
+    pub fn weights(&self, hidden: u64) -> u64 {
+        let gate = if self.gated { hidden } else { 0 };
+        self.matrices * self.inner * hidden + gate
+    }
 }
 
 /// A dense feed-forward part.

@@ -123,7 +123,7 @@ impl Layer {
             let count = u64::from(experts.count);
             sum.router = hidden * count + experts.router_extra;
             sum.routed = count * (experts.shape.weights() + experts.shape.bias_elements());
-            sum.shared = experts.shared;
+            sum.shared = experts.shared.weights(hidden);
             sum.other += experts.latent_projections;
             sum.copied += sum.router + experts.latent_projections;
         }

@@ -3,6 +3,7 @@
 //! One TOML file an engine in `engines/`; every figure has its basis, its source and, where it was fitted to reports,
 //! the spread in which so many of them lie. Rules that a figure belongs to are in [`memory`] and [`speed`].
 
+pub mod buffers;
 mod figure;
 pub mod memory;
 pub mod prefill;
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 pub use figure::{Fitted, Spread};
-pub use memory::EngineMemory;
+pub use memory::{BufferRules, EngineMemory, Latent, ProfileRules};
 pub use speed::{EngineSpeed, SpeedFigures};
 
 /// An engine.

@@ -48,8 +48,9 @@ pub struct VerifyReport {
 #[must_use]
 pub fn verify(reports: &Reports, known: &Known) -> VerifyReport {
     let mut rows = Vec::new();
+    let files = memory::Files::of(&reports.memory);
     for row in reports.memory.iter().filter(|row| !row.faulty) {
-        let prediction = memory::predict(row, known);
+        let prediction = memory::predict(row, known, &files);
         let reported = Reported {
             id: &row.id,
             kind: &row.kind,

@@ -9,6 +9,7 @@ mod models;
 mod numbers;
 mod reader;
 pub mod row;
+mod settings;
 pub mod speed;
 mod summary;
 

@@ -160,6 +160,19 @@ impl Cells<'_> {
         }
     }
 
+    /// Of devices that differ (`32+24`), the least.
+    fn least(&self, name: &str) -> Result<Option<f64>, ReportError> {
+        let text = self.text(name)?;
+        let parts: Option<Vec<f64>> =
+            text.split('+').map(|part| part.trim().parse::<f64>().ok()).collect();
+        match parts {
+            Some(parts) if parts.len() > 1 && parts.iter().all(|part| *part >= 0.0) => {
+                Ok(parts.into_iter().reduce(f64::min))
+            }
+            _ => self.number(name),
+        }
+    }
+
     fn count(&self, name: &str) -> Result<Option<u64>, ReportError> {
         match self.number(name)? {
             None => Ok(None),
@@ -182,6 +195,7 @@ impl Cells<'_> {
         };
         Ok(MemoryRow {
             id: self.text("id")?,
+            source: self.text("source")?,
             engine: self.text("engine")?,
             engine_version: self.text("engine_version")?,
             model: self.text("model")?,
@@ -194,7 +208,7 @@ impl Cells<'_> {
             kv_type: self.text("kv_type")?,
             spread: self.text("tp_ep_pp")?,
             gpu: self.text("gpu")?,
-            gpu_mem_gib: self.number("gpu_mem_gib")?,
+            gpu_mem_gib: self.least("gpu_mem_gib")?,
             settings: self.text("settings")?,
             value,
             unit: self.text("unit")?,
@@ -214,7 +228,7 @@ impl Cells<'_> {
             params_b: self.number("params_b")?,
             gpu: self.text("gpu")?,
             gpu_count: self.count("gpu_count")?,
-            gpu_mem_gib: self.number("gpu_mem_gib")?,
+            gpu_mem_gib: self.least("gpu_mem_gib")?,
             pcie: self.text("pcie")?,
             cpu: self.text("cpu")?,
             cores_threads: self.text("cores_threads")?,
@@ -269,6 +283,8 @@ mod tests {
         let row = read(speeds).unwrap().speeds.remove(0);
         assert_eq!(row.reported().collect::<Vec<_>>(), [(SpeedKind::Decode, 7.0)]);
         assert_eq!(row.batch, Some(1));
+        let several = "id,engine,model,mode,tg_tokens_s,gpu_mem_gib\nb,imp,M,ot,7,32+24\n";
+        assert_eq!(read(several).unwrap().speeds[0].gpu_mem_gib, Some(24.0));
     }
 
     #[test]

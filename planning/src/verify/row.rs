@@ -7,6 +7,8 @@
 pub struct MemoryRow {
     /// Its id.
     pub id: String,
+    /// Where it was found: rows of one source may be of one log.
+    pub source: String,
     /// The engine as written.
     pub engine: String,
     /// Its version as written.

@@ -7,7 +7,7 @@ use super::Dense;
 use super::fields::Fields;
 use crate::format::ExpertShape;
 use crate::model::ModelError;
-use crate::model::layer::{DenseMlp, Experts};
+use crate::model::layer::{DenseMlp, Experts, SharedExperts};
 
 /// Names of the number of experts.
 pub const COUNT: [&str; 4] =
@@ -115,26 +115,27 @@ pub fn experts(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Experts, 
         count: count as u32,
         top_k: top_k as u32,
         shape,
-        shared: shared(fields, hidden, inner)?,
+        shared: shared(fields, inner)?,
         router_extra,
         latent_projections: latent.map_or(0, |latent| 2 * hidden * latent),
     })
 }
 
-/// Weights of the shared experts.
-fn shared(fields: &Fields<'_>, hidden: u64, inner: u64) -> Result<u64, ModelError> {
-    let shared_count = fields.count(&["n_shared_experts", "num_shared_experts"])?.unwrap_or(0);
+/// The shared experts.
+fn shared(fields: &Fields<'_>, inner: u64) -> Result<SharedExperts, ModelError> {
+    let count = fields.count(&["n_shared_experts", "num_shared_experts"])?.unwrap_or(0);
+    let plain = |inner| SharedExperts { matrices: 3, inner, gated: false };
     if let Some(width) = fields.width(&["moe_shared_expert_intermediate_size"])? {
-        return Ok(2 * hidden * width * shared_count.max(1));
+        return Ok(SharedExperts { matrices: 2, inner: width * count.max(1), gated: false });
     }
     // Qwen writes 0 where there is none, and gates the one there is.
     if let Some(width) = fields.count(&["shared_expert_intermediate_size"])? {
-        return Ok(if width == 0 { 0 } else { 3 * hidden * width + hidden });
+        return Ok(SharedExperts { gated: width > 0, ..plain(width) });
     }
     if fields.architecture == "llama4_text" {
-        return Ok(3 * hidden * inner);
+        return Ok(plain(inner));
     }
-    Ok(3 * hidden * inner * shared_count)
+    Ok(plain(inner * count))
 }
 
 /// The dense feed-forward part of layers that have one, where its width is given.

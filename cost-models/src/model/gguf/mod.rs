@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::bytes::{LayerExperts, WeightBytes};
-use super::layer::{DenseMlp, Experts, Layer};
+use super::layer::{DenseMlp, Experts, Layer, SharedExperts};
 use super::{Model, ModelError, Parameters, Stored};
 use crate::format::ExpertShape;
 use keys::Keys;
@@ -260,18 +260,24 @@ fn experts(
     if top_k > count {
         return Err(keys.invalid("expert_used_count", format!("is {top_k} of {count} experts")));
     }
-    let shared = tensors.iter().filter(|(name, _)| name.contains("_shexp"));
-    let shared = shared.map(|(_, tensor)| tensor.elements).fold(0, u64::saturating_add);
     let experts = Experts {
         // Bounded by need_count.
         count: count as u32,
         top_k: top_k as u32,
         shape,
-        shared,
+        shared: shared(tensors),
         router_extra: 0,
         latent_projections: 0,
     };
     Ok(Some((experts, bytes.div_ceil(count))))
+}
+
+/// The shared experts of a layer; a width beyond any model's is not worth showing, and would overflow.
+fn shared(tensors: &LayerTensors<'_>) -> SharedExperts {
+    let up = tensors.get("ffn_up_shexp.weight").and_then(|up| up.dimensions.get(1).copied());
+    let Some(inner) = up.filter(|inner| *inner <= 1 << 22) else { return SharedExperts::default() };
+    let matrices = if tensors.contains_key("ffn_gate_shexp.weight") { 3 } else { 2 };
+    SharedExperts { matrices, inner, gated: tensors.contains_key("ffn_gate_inp_shexp.weight") }
 }
 
 /// The types of a layer's expert tensors, as `q4_k + q6_k`.
