@@ -23,6 +23,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("MemoryReserve::slack", "--slack"),
     ("MemoryReserve::usable_share", "--usable-share"),
     ("Offload::bank", "--bank"),
+    ("Offload::host_layers", "--cpu-moe"),
     ("Offload::load", "--load"),
     ("Offload::misses", "--miss"),
     ("Pace::efficiency", "--efficiency"),

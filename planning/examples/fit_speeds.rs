@@ -2,14 +2,14 @@
 //! hotset-planning -- speeds.csv > planning/engines/speed.toml`.
 //!
 //! Logarithms of predicted over reported speeds are made small (squares, beyond 0.4 their magnitude), every thread
-//! counted as the root of its reports, starting values a weak prior: few reports move a figure little. A range is where 84 of 100
+//! counted as the root of its reports, starting values a weak prior: few reports move a figure little. A range is where 80 of 100
 //! reports lie that were predicted without their own thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use hotset_cost_models::hardware::Basis;
-use hotset_planning::engine::{Fitted, SpeedFigures, Spread};
+use hotset_planning::engine::{Fitted, SpeedFigures};
 use hotset_planning::verify::speed::{Decode, Prefill};
 use hotset_planning::verify::{Known, Reports};
 
@@ -45,7 +45,7 @@ const DECODE: [Start; 26] = [
     ("ggml", "reduce_us", 30.0, 5.0, 200.0),
 ];
 
-const PREFILL: [Start; 17] = [
+const PREFILL: [Start; 19] = [
     ("ggml", "compute_share.new", 0.35, 0.02, 1.0),
     ("ggml", "compute_share.old", 0.35, 0.02, 1.0),
     ("ggml", "compute_share.amd", 0.3, 0.02, 1.0),
@@ -55,11 +55,13 @@ const PREFILL: [Start; 17] = [
     ("ggml", "half_full_tokens", 100.0, 1.0, 2000.0),
     ("ggml", "past_tokens", 20.0, 1.0, 200.0),
     ("ggml", "copy_share", 0.5, 0.1, 1.0),
-    ("ggml", "cpu_tflops.desktop", 2.0, 0.2, 30.0),
-    ("ggml", "cpu_tflops.server", 6.0, 0.2, 30.0),
-    ("ds4", "compute_share", 0.6, 0.02, 1.5),
+    ("ggml", "core_gflops.desktop", 150.0, 10.0, 1000.0),
+    ("ggml", "core_gflops.server", 150.0, 10.0, 1000.0),
+    ("ds4", "compute_share.apple", 0.5, 0.02, 1.5),
+    ("ds4", "compute_share.gb10", 0.1, 0.02, 1.5),
+    ("ds4", "compute_share.strix", 0.1, 0.02, 1.5),
     ("server", "compute_share.new", 0.5, 0.02, 1.0),
-    ("server", "cpu_tflops.server", 6.0, 0.2, 30.0),
+    ("server", "core_gflops.server", 100.0, 10.0, 1000.0),
     ("server", "copy_share", 0.5, 0.1, 1.0),
     ("server", "half_full_tokens", 100.0, 1.0, 4000.0),
     ("slots", "compute_share", 0.2, 0.02, 1.0),
@@ -102,7 +104,14 @@ fn points(reports: &Reports) -> Vec<Point> {
         if let Some((reported, decode)) = decode {
             let (kind, placement) = (decode.kind.clone(), decode.placement);
             let asked = Asked::Decode(decode);
-            points.push(Point { thread: thread.clone(), kind, placement, reported, weight: 1.0, asked });
+            points.push(Point {
+                thread: thread.clone(),
+                kind,
+                placement,
+                reported,
+                weight: 1.0,
+                asked,
+            });
         }
         if let Some((reported, prefill)) = prefill {
             let (kind, placement) = (prefill.kind.clone(), prefill.placement);
@@ -123,7 +132,8 @@ fn points(reports: &Reports) -> Vec<Point> {
 
 fn figures(values: &[(Start, f64)]) -> SpeedFigures {
     let mut kinds: BTreeMap<String, BTreeMap<String, Fitted>> = BTreeMap::new();
-    let fitted = |value| Fitted { value, basis: Basis::Calculated, source: String::new(), spread: None };
+    let fitted =
+        |value| Fitted { value, basis: Basis::Calculated, source: String::new(), spread: None };
     for ((kind, name, ..), value) in values {
         kinds.entry((*kind).to_owned()).or_default().insert((*name).to_owned(), fitted(*value));
     }
@@ -183,7 +193,8 @@ fn quantile(mut errors: Vec<(f64, f64)>, share: f64) -> f64 {
 }
 
 fn main() -> ExitCode {
-    let path = std::env::args().nth(1).unwrap_or_else(|| "../shared/reported/speeds.csv".to_owned());
+    let path =
+        std::env::args().nth(1).unwrap_or_else(|| "../shared/reported/speeds.csv".to_owned());
     let Ok(text) = std::fs::read(&path) else {
         eprintln!("cannot read {path}");
         return ExitCode::from(2);
@@ -193,10 +204,12 @@ fn main() -> ExitCode {
         eprintln!("{error}");
         return ExitCode::from(2);
     }
-    println!("# Written by `cargo run --example fit_speeds -p hotset-planning -- speeds.csv`: do not edit.");
+    println!(
+        "# Written by `cargo run --example fit_speeds -p hotset-planning -- speeds.csv`: do not edit."
+    );
     let points = points(&reports);
     let mut printed: BTreeMap<&str, String> = BTreeMap::new();
-    let mut ranges: Vec<(String, &Point, f64, f64)> = Vec::new();
+    let mut ranges: Vec<Left> = Vec::new();
     for (starts, decoding) in [(&DECODE[..], true), (&PREFILL[..], false)] {
         let of: Vec<&Point> =
             points.iter().filter(|p| matches!(p.asked, Asked::Decode(_)) == decoding).collect();
@@ -215,48 +228,78 @@ fn main() -> ExitCode {
             let without = figures(&without);
             for point in of.iter().copied().filter(|p| p.thread == *thread) {
                 let (error, left_out) = (point.error(&fitted), point.error(&without));
-                eprintln!("{thread} {} {} {:+.3} {:+.3}", point.kind, point.placement, error, left_out);
+                eprintln!(
+                    "{thread} {} {} {:.1} {:+.3} {:+.3}",
+                    point.kind, point.placement, point.reported, error, left_out
+                );
                 ranges.push((point.kind.clone(), point, error, left_out));
             }
         }
         let what = if decoding { "decode" } else { "prefill" };
-        let source = format!("fitted to {} reports of {what} from {} threads", of.len(), threads.len());
+        let source =
+            format!("fitted to {} reports of {what} from {} threads", of.len(), threads.len());
         for (((kind, name, ..), value), (low, high)) in values.iter().zip(&spread) {
             let line = format!(
                 "\"{name}\" = {{ value = {}, basis = \"calculated\", source = \"{source}; {} to {} as threads are left out\" }}\n",
-                digits(*value), digits(*low), digits(*high)
+                digits(*value),
+                digits(*low),
+                digits(*high)
             );
             printed.entry(kind).or_default().push_str(&line);
         }
     }
     let common = "\"gpu_share\" = { value = 0.85, basis = \"assumed\", source = \"assumption: one stream cannot tell it from layer_us\" }\n";
     printed.entry("ggml").or_default().push_str(common);
-    let placements: std::collections::BTreeSet<&str> = ranges.iter().map(|r| r.1.placement).collect();
+    let placements: BTreeSet<&str> = ranges.iter().map(|r| r.1.placement).collect();
     for placement in placements {
-        let of: Vec<_> = ranges.iter().filter(|r| r.1.placement == placement).collect();
-        let errors = of.iter().map(|r| (r.3.abs(), r.1.weight)).collect();
-        let half = quantile(errors, 0.84).clamp(0.1, 1.5);
-        let inside = of.iter().filter(|r| r.2.abs() <= half).count();
-        let median = quantile(of.iter().map(|r| (r.2.abs(), 1.0)).collect(), 0.5);
-        let left_out = quantile(of.iter().map(|r| (r.3.abs(), 1.0)).collect(), 0.5);
-        eprintln!("{placement}: {} inside {inside}, median {median:.3}, left out {left_out:.3}, width {:.2}", of.len(), (2.0 * half).exp());
-        let spread = Spread {
-            low: (-half).exp(),
-            high: half.exp(),
-            reports: u32::try_from(of.len()).unwrap_or(0),
-            inside: u32::try_from(inside).unwrap_or(0),
-        };
-        let line = format!(
-            "\"range.{placement}\" = {{ value = 1.0, basis = \"calculated\", source = \"where 84 of 100 reports lie that were \
-             predicted without their own thread\", spread = {{ low = {}, high = {}, reports = {}, inside = {} }} }}\n",
-            digits(spread.low), digits(spread.high), spread.reports, spread.inside
-        );
-        printed.entry("ggml").or_default().push_str(&line);
+        let of: Vec<&Left> = ranges.iter().filter(|r| r.1.placement == placement).collect();
+        for kind in ["ggml", "server", "ds4", "slots", "disk"] {
+            let own: Vec<&Left> = of.iter().copied().filter(|r| r.0 == kind).collect();
+            let threads: BTreeSet<&str> = own.iter().map(|r| r.1.thread.as_str()).collect();
+            if own.len() >= LEAST_REPORTS && threads.len() >= LEAST_THREADS {
+                let line = range(kind, placement, &own);
+                printed.entry(kind).or_default().push_str(&line);
+            } else if kind == "ggml" {
+                // What stands in for kinds with few reports: all of them.
+                let line = range("all", placement, &of);
+                printed.entry(kind).or_default().push_str(&line);
+            }
+        }
     }
     for (kind, lines) in printed {
         print!("\n[{kind}]\n{lines}");
     }
     ExitCode::SUCCESS
+}
+
+/// A report with its kind, its error, and its error without its own thread.
+type Left<'a> = (String, &'a Point, f64, f64);
+
+/// Fewer reports, or of fewer threads, are put together with those of all kinds.
+const LEAST_REPORTS: usize = 12;
+const LEAST_THREADS: usize = 4;
+
+/// The range of these reports, as a line of the file.
+fn range(kind: &str, placement: &str, of: &[&Left]) -> String {
+    let errors = of.iter().map(|r| (r.3.abs(), r.1.weight)).collect();
+    let half = quantile(errors, 0.80).clamp(0.1, 1.5);
+    let inside = of.iter().filter(|r| r.2.abs() <= half).count();
+    let left_in = of.iter().filter(|r| r.3.abs() <= half).count();
+    let median = |errors: Vec<f64>| quantile(errors.into_iter().map(|e| (e, 1.0)).collect(), 0.5);
+    let fitted = median(of.iter().map(|r| r.2.abs()).collect());
+    let left_out = median(of.iter().map(|r| r.3.abs()).collect());
+    eprintln!(
+        "{placement} {kind}: {} inside {inside} (left out {left_in}), median {fitted:.3}, left out {left_out:.3}, width {:.2}",
+        of.len(),
+        (2.0 * half).exp()
+    );
+    format!(
+        "\"range.{placement}\" = {{ value = 1.0, basis = \"calculated\", source = \"where 80 of 100 reports lie that were predicted \
+         without their own thread\", spread = {{ low = {}, high = {}, reports = {}, inside = {inside} }} }}\n",
+        digits((-half).exp()),
+        digits(half.exp()),
+        of.len()
+    )
 }
 
 /// Three significant digits.

@@ -2,6 +2,8 @@
 
 use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
 use hotset::cost_models::{Model, SlotLayout};
+use hotset::planning::engine::find_engine;
+use hotset::planning::placement::{HostLayers, place};
 use hotset::planning::{
     Axis, Knob, MemoryReserve, Offload, PlanError, Request, Routing, Speculation, Storage,
 };
@@ -21,6 +23,9 @@ const MICRO_BATCH: u64 = 512;
 /// Plans, or plans at many values.
 pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let request = request(&args.setting)?;
+    if let Some(layers) = args.setting.spread.cpu_moe {
+        return placed(args, &request, layers);
+    }
     let axes: Vec<Axis> =
         args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
     let drafted =
@@ -45,6 +50,37 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
         hotset::reports::what_if(&report)?
     };
     output::give(&output, &args.output)?;
+    Ok(Ending::Passed)
+}
+
+/// Plans with experts of whole layers on the host.
+fn placed(args: &PlanArgs, request: &Request, layers: HostLayers) -> Result<Ending, Fault> {
+    let SettingArgs { machine, formats, .. } = &args.setting;
+    let given = [
+        ("--trace", args.trace.is_some()),
+        ("--histogram", args.histogram.is_some()),
+        ("--vary", !args.vary.is_empty()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|flag| flag.1) {
+        return Err(Fault::Usage(format!(
+            "{flag} is for experts that are copied: with --cpu-moe whole layers are computed where they are"
+        )));
+    }
+    let more: Vec<_> = machine
+        .split('+')
+        .skip(1)
+        .map(|name| parse::hardware(name.trim()))
+        .collect::<Result<_, _>>()?;
+    let name = match formats.engine {
+        EngineName::Algorithm | EngineName::LlamaCpp => "llama.cpp",
+        EngineName::Vllm => "vLLM",
+        EngineName::IkLlamaCpp => "ik_llama.cpp",
+        EngineName::Ktransformers => "KTransformers",
+        EngineName::Sglang => "SGLang",
+    };
+    let engine = find_engine(name).map_err(|error| Fault::Usage(error.to_string()))?;
+    let report = place(request, layers, &more, &engine)?;
+    output::give(&hotset::reports::placed(&report)?, &args.output)?;
     Ok(Ending::Passed)
 }
 
@@ -79,11 +115,22 @@ fn refuse_idle(args: &SettingArgs, drafted: bool) -> Result<(), Fault> {
 fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let SettingArgs { formats, spread, room, pace, .. } = args;
     let model = Model::open(&args.model).map_err(PlanError::from)?;
-    let machine = parse::hardware(&args.machine)?;
+    let first = match spread.cpu_moe {
+        Some(_) => args.machine.split('+').next().unwrap_or_default().trim(),
+        None => &args.machine,
+    };
+    let mut machine = parse::hardware(first)?;
+    if let Some(host) = &args.host {
+        machine = machine.with_host(host).map_err(|why| Fault::Usage(format!("--host {why}")))?;
+    }
+    if let Some(disk) = args.disk {
+        machine = machine.with_disk(disk);
+    }
     if !(1.0..=16.0).contains(&formats.slot_multiplier) {
         return Err(Fault::Usage("--slot-multiplier must be 1 to 16".to_owned()));
     }
-    let tensor = spread.tp.unwrap_or(if spread.ep > 1 { 1 } else { machine.accelerators });
+    let whole = spread.ep > 1 || spread.cpu_moe.is_some();
+    let tensor = spread.tp.unwrap_or(if whole { 1 } else { machine.accelerators });
     let drafts = pace.speculate;
     let mut request = Request::new(model, machine);
     request.link = spread.link.as_deref().map(parse::link).transpose()?;
@@ -100,13 +147,17 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
             KvName::Q4_0 => KvFormat::Q4_0,
         },
         layout: match formats.engine {
-            EngineName::Algorithm => EngineLayout::Algorithm,
+            EngineName::Algorithm | EngineName::Ktransformers | EngineName::Sglang => {
+                EngineLayout::Algorithm
+            }
             EngineName::Vllm => EngineLayout::Vllm {
                 block: VLLM_BLOCK,
                 in_flight: VLLM_IN_FLIGHT,
                 state_slots: 1 + u64::from(drafts),
             },
-            EngineName::LlamaCpp => EngineLayout::LlamaCpp { micro_batch: MICRO_BATCH },
+            EngineName::LlamaCpp | EngineName::IkLlamaCpp => {
+                EngineLayout::LlamaCpp { micro_batch: MICRO_BATCH }
+            }
         },
     };
     (request.context, request.users) = (args.context, args.users);

@@ -12,4 +12,4 @@ pub use machines::{Profile, hardware, link, links, machine, profile, profile_and
 pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
 pub use policies::{admissions, admitted, policies, prefetch, prefetch_suggestion};
 pub use shares::{share, training_share};
-pub use sizes::{checkpoint, expert_size, size, weight_format};
+pub use sizes::{bytes_a_second, checkpoint, expert_size, host, host_layers, size, weight_format};

@@ -86,26 +86,22 @@ pub(super) fn find_table(single: &str) -> Result<Table, UnknownMachine> {
 /// one name has several sizes of memory, the one nearest to `memory` bytes.
 #[must_use]
 pub fn hardware_of_device(device: &str, memory: Option<u64>) -> Option<Hardware> {
-    let text = plain(device);
+    let text = words(device);
     // A variant's name goes on after the card's, `rtx-4060-ti-8gb`: what stands before its size is the card.
     let stem = |name: &str| {
         let end = name.rfind('-').filter(|at| name.ends_with("gb") && digits(&name[at + 1..]));
-        plain(end.map_or(name, |at| &name[..at]))
+        words(end.map_or(name, |at| &name[..at]))
     };
     let alias = |name: &str| {
-        DEVICES
-            .iter()
-            .filter(|known| known.1 == name)
-            .map(|known| plain(known.0))
-            .collect::<Vec<_>>()
+        let known = DEVICES.iter().filter(|known| known.1 == name);
+        known.map(|known| words(known.0)).collect::<Vec<_>>()
     };
     let mut best: Option<(usize, u64, Table)> = None;
     for table in tables() {
         let name = name(&table).to_owned();
         let names = [vec![stem(&name)], alias(&name)].concat();
-        let Some(length) = names.iter().filter(|n| text.contains(*n)).map(String::len).max() else {
-            continue;
-        };
+        let stands = |words: &&Vec<String>| text.windows(words.len()).any(|part| part == **words);
+        let Some(length) = names.iter().filter(stands).map(Vec::len).max() else { continue };
         let size = from_table(table.clone(), &name).map_or(0, |machine| machine.memory.value);
         let apart = memory.map_or(0, |memory| memory.abs_diff(size));
         if best.as_ref().is_none_or(|b| length > b.0 || (length == b.0 && apart < b.1)) {
@@ -137,9 +133,25 @@ fn digits(text: &str) -> bool {
     text.trim_end_matches("gb").bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Letters and digits in lower case.
-fn plain(text: &str) -> String {
-    text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+/// Words and numbers in lower case, each apart: `RTX3090 Ti` is `rtx 3090 ti`.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut last = ' ';
+    for c in text.chars().map(|c| c.to_ascii_lowercase()) {
+        if c.is_ascii_alphanumeric() {
+            match words.last_mut() {
+                Some(word)
+                    if last.is_ascii_alphanumeric()
+                        && last.is_ascii_digit() == c.is_ascii_digit() =>
+                {
+                    word.push(c)
+                }
+                _ => words.push(c.into()),
+            }
+        }
+        last = c;
+    }
+    words
 }
 
 /// `8xh200` is 8 of `h200`.

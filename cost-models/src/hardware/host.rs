@@ -24,6 +24,8 @@ pub struct Host {
     pub description: String,
     /// The fastest memory that a socket is specified for, as `ddr5-4800x12`.
     pub memory: String,
+    /// Generation of PCI Express that it is specified for.
+    pub pcie: u32,
     /// What processors of it are called, `#` for a digit.
     called: Vec<String>,
 }
@@ -152,7 +154,23 @@ fn channels(text: &str) -> Option<u64> {
     plausible.then_some(speed * 1_000_000 * 8 * channels)
 }
 
+/// Hosts above this nominal rate have many channels.
+const FEW_CHANNELS: f64 = 115e9;
+
+/// What programs reach of a nominal rate, bytes a second: of two channels most, of many less.
+#[must_use]
+pub fn reached(nominal: f64) -> f64 {
+    nominal * if nominal > FEW_CHANNELS { 0.75 } else { 0.85 }
+}
+
 impl Hardware {
+    /// The rate of host memory that programs reach: as measured, or a share of the nominal one.
+    #[must_use]
+    pub fn reached_host_rate(&self) -> f64 {
+        let rate = self.host_rate.value as f64;
+        if self.host_rate.basis == Basis::Measured { rate } else { reached(rate) }
+    }
+
     /// The same machine with other host memory.
     ///
     /// # Errors

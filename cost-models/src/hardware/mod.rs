@@ -5,6 +5,7 @@
 //! published, calculated or assumed.
 
 mod builtin;
+pub mod detect;
 mod family;
 mod figures;
 mod file;

@@ -24,6 +24,12 @@ impl Slot {
         lane * f64::from(self.lanes) * reached.map_or(0.9, |(_, share)| *share)
     }
 
+    /// The same slot in a host of at most this generation.
+    #[must_use]
+    pub fn within(self, generation: u32) -> Self {
+        Self { generation: self.generation.min(generation.max(3)), ..self }
+    }
+
     /// The link as a machine's file writes it.
     pub(super) fn link_value(self) -> Value {
         let share = REACHED.iter().find(|(last, _)| self.generation <= *last);

@@ -29,6 +29,10 @@ pub struct Chunk {
     pub on_host: f64,
     /// The rate of host memory that programs reach, bytes a second.
     pub host: f64,
+    /// Cores of the host that compute.
+    pub cores: f64,
+    /// Experts on the host are always copied, never computed there.
+    pub always_copied: bool,
     /// What large copies from the host reach, bytes a second.
     pub link: Option<f64>,
     /// Layers.
@@ -53,12 +57,15 @@ impl SpeedFigures {
         let mut host = 0.0;
         if chunk.on_host > 0.0 {
             let class = host_class(chunk.host);
-            let rate = get(&format!("cpu_tflops.{class}"), 3.0) * 1e12;
+            let rate = get(&format!("core_gflops.{class}"), 150.0) * 1e9 * chunk.cores;
             let computed = 2.0 * chunk.routed * chunk.on_host * chunk.tokens / rate;
             let copied = chunk.link.map_or(f64::INFINITY, |link| {
                 chunk.routed_bytes * chunk.on_host / (get("copy_share", 0.5) * link)
             });
-            host = computed.min(copied);
+            host = match chunk.always_copied && copied.is_finite() {
+                true => copied,
+                false => computed.min(copied),
+            };
         }
         compute + read + past + host
     }

@@ -27,6 +27,20 @@ const COMMON: &str = "ggml";
 pub struct EngineSpeed {
     /// The kind whose figures it goes by.
     pub like: String,
+    /// How prompts use experts on the host.
+    #[serde(default)]
+    pub prefill: HostPrefill,
+}
+
+/// How prompts use experts that lie on the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostPrefill {
+    /// Computed there or copied for the chunk, whichever takes less.
+    #[default]
+    Chooses,
+    /// Always copied for the chunk.
+    Copies,
 }
 
 /// Figures of every kind of engine, by kind and name.
@@ -183,7 +197,8 @@ impl SpeedFigures {
             let resident = step.dense + step.routed * (1.0 - step.on_host);
             time.weights = resident / (get("gpu_share", 0.85) * memory);
             let layer = self.of_device(kind, "layer_us", step.device, 90.0);
-            let latent = if step.past_kind == Past::Latent { get("latent_layers", 1.0) } else { 1.0 };
+            let latent =
+                if step.past_kind == Past::Latent { get("latent_layers", 1.0) } else { 1.0 };
             let summed = us("reduce_us", 30.0) * (slices - 1.0);
             time.layers = step.layers * (layer * 1e-6 * latent + summed)
                 + f64::from(step.stages.saturating_sub(1)) * us("stage_us", 800.0);
@@ -252,7 +267,13 @@ mod tests {
         // token and layer. Measured with llama.cpp on an RTX 5080: 0.33 ms a layer.
         let routed = 40.0 * 15.25e6;
         let with = |layers: f64| {
-            let host = Step { routed, on_host: layers / 40.0, host_layers: layers, host: 65.45e9, ..step() };
+            let host = Step {
+                routed,
+                on_host: layers / 40.0,
+                host_layers: layers,
+                host: 65.45e9,
+                ..step()
+            };
             SpeedFigures::builtin().step("ggml", &Step { memory: 960e9, ..host }).total()
         };
         let layer = (with(40.0) - with(24.0)) / 16.0;

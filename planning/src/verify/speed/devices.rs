@@ -1,5 +1,7 @@
 //! Devices and hosts as reports name them.
 
+use hotset_cost_models::hardware::host::reached;
+use hotset_cost_models::hardware::pcie::Slot;
 use hotset_cost_models::{Hardware, HostSpec, hardware_of_device, host_of_processor};
 
 use super::super::{SpeedRow, WhyNot};
@@ -64,10 +66,16 @@ fn link(row: &SpeedRow, machine: Option<&Hardware>) -> Option<f64> {
         return Some(measured * 1e9);
     }
     let slot = row.pcie.split([',', '(']).next().unwrap_or_default().trim();
-    if let Ok(slot) = slot.parse::<hotset_cost_models::hardware::pcie::Slot>() {
+    if let Ok(slot) = slot.parse::<Slot>() {
         return Some(slot.rate());
     }
-    machine.map(|machine| machine.link.rate_gib_s(1 << 30) * f64::from(1u32 << 30))
+    let machine = machine?;
+    // As the machine's own slot, in a host that may be older.
+    let own = machine.link.name.strip_prefix("pcie").map(|slot| slot.replace('-', ""));
+    match (own.and_then(|slot| slot.parse::<Slot>().ok()), host_of_processor(&row.cpu)) {
+        (Some(slot), Some(host)) => Some(slot.within(host.pcie).rate()),
+        _ => Some(machine.link.rate_gib_s(1 << 30) * f64::from(1u32 << 30)),
+    }
 }
 
 /// The number that stands before a unit.
@@ -75,11 +83,6 @@ pub(super) fn number_before(text: &str, unit: &str) -> Option<f64> {
     let before = text[..text.find(unit)?].trim_end();
     let number = before.rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next()?;
     number.parse().ok().filter(|number| *number > 0.0)
-}
-
-/// What programs reach of a nominal rate: two channels nearly all, many channels less.
-fn reached(nominal: f64) -> f64 {
-    nominal * if host_class(nominal) == "server" { 0.75 } else { 0.85 }
 }
 
 /// The rate of host memory that programs reach, bytes a second.
@@ -97,7 +100,8 @@ pub(super) fn host_rate(row: &SpeedRow) -> Result<f64, WhyNot> {
     let channels = row.ram_channels.parse::<u32>().ok();
     let channels = channels.or_else(|| host?.memory.rsplit_once('x')?.1.parse().ok());
     let kind = row.ram_type.split_whitespace().next().unwrap_or_default().to_lowercase();
-    let written = channels.and_then(|channels| format!("{kind}x{channels}").parse::<HostSpec>().ok());
+    let written =
+        channels.and_then(|channels| format!("{kind}x{channels}").parse::<HostSpec>().ok());
     let nominal = written.or(known).map(|spec| spec.rate() as f64);
     let why = "the rate of host memory is not said, nor type and channels, nor a known processor";
     nominal.map(reached).ok_or_else(|| WhyNot::new(why))
@@ -106,13 +110,18 @@ pub(super) fn host_rate(row: &SpeedRow) -> Result<f64, WhyNot> {
 /// The rate of storage, bytes a second: measured, or what single experts reach of a drive's or a phone's flash.
 pub(super) fn storage_rate(row: &SpeedRow) -> Result<f64, WhyNot> {
     let text = &row.disk;
-    for (unit, bytes) in [("GiB/s reached", 1.073_741_824e9), ("GB/s O_DIRECT measured", 1e9), ("GB/s measured", 1e9)] {
+    for (unit, bytes) in [
+        ("GiB/s reached", 1.073_741_824e9),
+        ("GB/s O_DIRECT measured", 1e9),
+        ("GB/s measured", 1e9),
+    ] {
         if let Some(rate) = number_before(text, unit) {
             return Ok(rate * bytes);
         }
     }
     let lower = text.to_lowercase();
-    let nominal = number_before(text, "GB/s").or_else(|| DRIVES.iter().find(|d| lower.contains(d.0)).map(|d| d.1));
+    let nominal = number_before(text, "GB/s")
+        .or_else(|| DRIVES.iter().find(|d| lower.contains(d.0)).map(|d| d.1));
     let why = || WhyNot::new("the rate of storage is not said, nor a known kind of drive");
     nominal.map(|gb_s| gb_s * 1e9 * EXPERTS_OF_NOMINAL).ok_or_else(why)
 }
@@ -130,3 +139,14 @@ const DRIVES: [(&str, f64); 7] = [
     ("gen4", 7.0),
     ("nvme", 3.5),
 ];
+
+/// Cores or threads that the host computes with: as said, else of a common size.
+pub(super) fn cores(row: &SpeedRow, rate: f64) -> f64 {
+    let number = |text: &str| {
+        let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        digits[..end].parse::<f64>().ok()
+    };
+    let said = number(&row.cores_threads).filter(|cores| (1.0..=1024.0).contains(cores));
+    said.unwrap_or(if host_class(rate) == "server" { 32.0 } else { 12.0 })
+}

@@ -10,7 +10,7 @@ use hotset_cost_models::model::{KvFormat, Mixer};
 
 use super::{Known, Prediction, SpeedKind, SpeedRow, WhyNot};
 use crate::engine::SpeedFigures;
-use crate::engine::speed::{Past, Step};
+use crate::engine::speed::{HostPrefill, Past, Step};
 use crate::kernels::past_read;
 
 pub use prefill::Prefill;
@@ -47,7 +47,7 @@ impl Decode {
     /// # Errors
     /// [`WhyNot`]: what the row does not say.
     pub fn of(row: &SpeedRow, known: &Known) -> Result<Self, WhyNot> {
-        let Setup { kind, model, weights } = Setup::of(row, known)?;
+        let Setup { kind, model, weights, .. } = Setup::of(row, known)?;
         let placement = placement(row)?;
         let streams = row.batch.unwrap_or(1).max(1) as f64;
         let place = match placement {
@@ -112,6 +112,8 @@ struct Setup {
     kind: String,
     model: Model,
     weights: quant::Weights,
+    /// Prompts copy experts that lie on the host.
+    copies: bool,
 }
 
 impl Setup {
@@ -129,7 +131,8 @@ impl Setup {
         let bits = bits.or_else(native).ok_or_else(why)?;
         let file = row.file_gib.map(|gib| gib * f64::from(1u32 << 30));
         let weights = quant::weights(&model, bits, file);
-        Ok(Self { kind: speed.like.clone(), model, weights })
+        let copies = speed.prefill == HostPrefill::Copies;
+        Ok(Self { kind: speed.like.clone(), model, weights, copies })
     }
 }
 
@@ -147,9 +150,9 @@ fn placement(row: &SpeedRow) -> Result<&'static str, WhyNot> {
 
 /// Bytes of routed experts that one token uses.
 fn routed_by_a_token(model: &Model, weights: quant::Weights) -> f64 {
-    let shares = model.moe_layers().map(|(_, experts)| {
-        (f64::from(experts.top_k), f64::from(experts.count.max(1)))
-    });
+    let shares = model
+        .moe_layers()
+        .map(|(_, experts)| (f64::from(experts.top_k), f64::from(experts.count.max(1))));
     let (used, all) = shares.fold((0.0, 0.0), |sum, (k, n)| (sum.0 + k, sum.1 + n));
     if all > 0.0 { weights.routed * used / all } else { 0.0 }
 }

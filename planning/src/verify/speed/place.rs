@@ -43,7 +43,11 @@ pub(super) fn place(row: &SpeedRow, model: &Model, weights: Weights) -> Result<P
     if let Some(percent) = number_before(settings, "% of experts on GPU") {
         let on_host = (1.0 - percent / 100.0).clamp(0.0, 1.0);
         // Placed by use, the experts left on the host are the least used: about the square of their share.
-        return Ok(shared(if settings.contains("frequency") { on_host * on_host } else { on_host }));
+        return Ok(shared(if settings.contains("frequency") {
+            on_host * on_host
+        } else {
+            on_host
+        }));
     }
     if let Some(share) = row.assumed_cpu_expert_fraction {
         let counted = row.moe_layers_on_cpu.map(|on| on as f64);
@@ -59,7 +63,10 @@ pub(super) fn place(row: &SpeedRow, model: &Model, weights: Weights) -> Result<P
         }
     }
     let all = ["exps=CPU", "cpu-moe", "cmoe", "experts on CPU"];
-    if all.iter().any(|flag| settings.contains(flag)) || row.mode == "cmoe" || row.mode == "ktransformers" {
+    if all.iter().any(|flag| settings.contains(flag))
+        || row.mode == "cmoe"
+        || row.mode == "ktransformers"
+    {
         return Ok(whole(layers));
     }
     if settings.contains("fit=on") {

@@ -11,7 +11,7 @@ use crate::kernels::past_read;
 /// Micro-batches where a report does not say.
 const MICRO_BATCH: f64 = 512.0;
 /// A chunk of engines that take prompts in larger pieces.
-const LARGE_CHUNK: f64 = 8192.0;
+const LARGE_CHUNK: f64 = 32768.0;
 
 /// Prefill as a report describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Prefill {
     /// # Errors
     /// [`WhyNot`]: what the row does not say, or what no rule is known for.
     pub fn of(row: &SpeedRow, known: &Known) -> Result<Self, WhyNot> {
-        let Setup { kind, model, weights } = Setup::of(row, known)?;
+        let Setup { kind, model, weights, copies } = Setup::of(row, known)?;
         let placement = match placement(row)? {
             "resident" => "prefill.resident",
             "unified" => "prefill.unified",
@@ -46,18 +46,22 @@ impl Prefill {
         let devices = devices::devices(row, false)?;
         let host = if place.on_host > 0.0 { devices::host_rate(row)? } else { 0.0 };
         let name = if row.gpu.is_empty() { &row.assumed_gpu } else { &row.gpu };
-        let card = hardware_of_device(name, None).and_then(|card| card.compute);
+        let first = name.split(" + ").next().unwrap_or_default();
+        let card = hardware_of_device(first, None).and_then(|card| card.compute);
         let why = || WhyNot::new(format!("how fast '{name}' computes is not known"));
         let compute = card.ok_or_else(why)?.value as f64;
-        let small = MICRO_BATCH;
         let chunk = match place::setting(&row.settings, "ub=") {
             Some(tokens) => tokens,
-            None if kind == "ggml" => small,
+            None if kind == "ggml" => MICRO_BATCH,
             None => LARGE_CHUNK,
         };
         let length = length as f64;
-        let tokens = chunk.min(length).max(1.0);
+        let tokens = chunk.min(length * row.batch.unwrap_or(1).max(1) as f64).max(1.0);
         let sliced = place::setting(&row.settings, "tp=").is_some() || kind == "server";
+        if kind == "server" && (placement != "prefill.host" || devices.count > 2) {
+            let why = "prefill of servers was reported for too few set-ups to fit how kernels and cards share it";
+            return Err(WhyNot::new(why));
+        }
         let at_once = if sliced { f64::from(devices.count) } else { 1.0 };
         let touched = model.moe_layers().next().map_or(0.0, |(_, experts)| {
             let share = f64::from(experts.top_k) / f64::from(experts.count.max(1));
@@ -83,6 +87,8 @@ impl Prefill {
             dense_bytes: weights.dense,
             on_host: place.on_host,
             host,
+            cores: devices::cores(row, host),
+            always_copied: copies,
             link: devices.link,
             layers: model.layers.len() as f64,
             past: past_read(&model, kv_format(&row.settings), 1, depth) as f64,

@@ -96,10 +96,7 @@ pub(super) fn weights(model: &Model, bits: Bits, file: Option<f64>) -> Weights {
             bits = Bits { experts: all, rest: all };
         }
     }
-    Weights {
-        dense: (outside - embedding) * bits.rest / 8.0,
-        routed: routed * bits.experts / 8.0,
-    }
+    Weights { dense: (outside - embedding) * bits.rest / 8.0, routed: routed * bits.experts / 8.0 }
 }
 
 #[cfg(test)]
@@ -112,7 +109,8 @@ mod tests {
         assert_eq!(of("UD-Q2_K_XL"), Some((2.8, 5.5)));
         assert_eq!(of("custom: experts IQ4_XS, attention Q5_K, output Q6_K"), Some((4.3, 6.0)));
         assert_eq!(of("q4 experts, Q8 rest"), Some((4.8, 8.5)));
-        let mixed = of("q2 (IQ2_XXS gate/up + Q2_K down experts, Q8 attention/shared/output)").unwrap();
+        let mixed =
+            of("q2 (IQ2_XXS gate/up + Q2_K down experts, Q8 attention/shared/output)").unwrap();
         assert!((mixed.0 - 2.4).abs() < 0.01 && mixed.1 == 8.5, "{mixed:?}");
         assert_eq!(of("IQ2_K_R4 mix, q8_0 attention and shared experts"), Some((2.75, 8.5)));
         assert_eq!(of("Q8_0"), Some((8.5, 8.5)));
