@@ -3,5 +3,6 @@
 mod properties;
 mod receipts;
 mod reported;
+mod reported_speeds;
 mod shared;
 mod speeds;
