@@ -3,12 +3,14 @@
 //!
 //! Logarithms of predicted over reported speeds are made small (squares, beyond 0.4 their magnitude), every thread
 //! counted as the root of its reports, starting values a weak prior: few reports move a figure little. A range is where 80 of 100
-//! reports lie that were predicted without their own thread.
+//! reports lie that were predicted without their own thread. Two runs of a thread that differ only in the layers on the host
+//! also say what a layer there costs: their difference is a point of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use hotset_cost_models::hardware::Basis;
+use hotset_planning::engine::speed::Step;
 use hotset_planning::engine::{Fitted, SpeedFigures};
 use hotset_planning::verify::speed::{Decode, Prefill};
 use hotset_planning::verify::{Known, Reports};
@@ -16,7 +18,7 @@ use hotset_planning::verify::{Known, Reports};
 /// Kind, name, where the search starts, and between what it may end.
 type Start = (&'static str, &'static str, f64, f64, f64);
 
-const DECODE: [Start; 26] = [
+const DECODE: [Start; 27] = [
     ("ggml", "layer_us.new", 40.0, 5.0, 1000.0),
     ("ggml", "layer_us.old", 95.0, 5.0, 1000.0),
     ("ggml", "layer_us.amd", 90.0, 5.0, 1000.0),
@@ -30,6 +32,7 @@ const DECODE: [Start; 26] = [
     ("ggml", "kv_share.sparse", 0.2, 0.02, 1.0),
     ("ggml", "cpu_share.desktop", 0.7, 0.3, 0.95),
     ("ggml", "cpu_share.server", 0.8, 0.3, 0.95),
+    ("ggml", "cpu_mxfp4", 0.8, 0.3, 1.0),
     ("ggml", "cpu_layer_us.desktop", 120.0, 10.0, 600.0),
     ("ggml", "cpu_layer_us.server", 250.0, 10.0, 600.0),
     ("ds4", "gpu_share", 0.6, 0.3, 0.95),
@@ -142,6 +145,41 @@ fn figures(values: &[(Start, f64)]) -> SpeedFigures {
     SpeedFigures(kinds)
 }
 
+/// Seconds a token between two runs that differ only in what the host computes.
+fn apart(one: &Point, other: &Point) -> Option<f64> {
+    let (Asked::Decode(a), Asked::Decode(b)) = (&one.asked, &other.asked) else { return None };
+    let same = Step {
+        on_host: a.step.on_host,
+        host_layers: a.step.host_layers,
+        host: a.step.host,
+        ..b.step.clone()
+    };
+    let alike = one.thread == other.thread && same == a.step && a.streams == b.streams;
+    let more = a.step.on_host - b.step.on_host;
+    (alike && more > 0.1 && b.step.on_host > 0.0)
+        .then(|| 1.0 / one.reported - 1.0 / other.reported)
+        .filter(|s| *s > 0.0)
+}
+
+/// Squares of the logarithms of differences, each thread's pairs counted together.
+fn pairs(points: &[&Point], figures: &SpeedFigures) -> f64 {
+    let mut threads: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for one in points {
+        for other in points {
+            let Some(reported) = apart(one, other) else { continue };
+            let (Asked::Decode(a), Asked::Decode(b)) = (&one.asked, &other.asked) else { continue };
+            let predicted = 1.0 / a.tokens_per_second(figures) - 1.0 / b.tokens_per_second(figures);
+            let error = (predicted.max(1e-9) / reported).ln().clamp(-1.0, 1.0);
+            let sum = threads.entry(&one.thread).or_default();
+            (sum.0, sum.1) = (sum.0 + error * error, sum.1 + 1.0);
+        }
+    }
+    threads.values().map(|(sum, count)| PAIRS * sum / count).sum()
+}
+
+/// How much the pairs of a thread count: as one report of a thread.
+const PAIRS: f64 = 1.0;
+
 fn loss(points: &[&Point], values: &[(Start, f64)]) -> f64 {
     let figures = figures(values);
     let of = |point: &&Point| {
@@ -149,7 +187,7 @@ fn loss(points: &[&Point], values: &[(Start, f64)]) -> f64 {
         point.weight * if error < 0.4 { error * error } else { 0.4 * (2.0 * error - 0.4) }
     };
     let prior: f64 = values.iter().map(|(start, value)| (value / start.2).ln().powi(2)).sum();
-    points.iter().map(of).sum::<f64>() + PRIOR * prior
+    points.iter().map(of).sum::<f64>() + pairs(points, &figures) + PRIOR * prior
 }
 
 /// Coordinate by coordinate, in steps that get smaller.

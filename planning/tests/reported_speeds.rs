@@ -29,7 +29,9 @@ fn speeds_as_people_measured_them() {
                 row.error.unwrap_or(0.0) * 100.0,
                 if row.inside == Some(true) { "" } else { "OUT" }
             ),
-            (None, why) => println!("{} {} {} {}: {why:?}", row.id, row.engine, row.kind, row.model),
+            (None, why) => {
+                println!("{} {} {} {}: {why:?}", row.id, row.engine, row.kind, row.model)
+            }
         }
     }
     for row in &report.summary {

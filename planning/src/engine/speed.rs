@@ -139,6 +139,8 @@ pub struct Step {
     pub host_layers: f64,
     /// The rate of host memory that programs reach, bytes a second; 0 where nothing is on the host.
     pub host: f64,
+    /// Experts on the host are in MXFP4, which CPU kernels unpack more slowly than they read it.
+    pub host_mxfp4: bool,
     /// Bytes of keys and values that are read.
     pub past: f64,
     /// What they are.
@@ -206,7 +208,8 @@ impl SpeedFigures {
         time.past = step.past / (get(step.past_kind.figure(), 0.5) * memory);
         if step.on_host > 0.0 && step.host > 0.0 {
             let class = host_class(step.host);
-            let reached = get(&format!("cpu_share.{class}"), 0.65) * step.host;
+            let unpacked = if step.host_mxfp4 { get("cpu_mxfp4", 0.8) } else { 1.0 };
+            let reached = get(&format!("cpu_share.{class}"), 0.65) * unpacked * step.host;
             time.host = step.routed * step.on_host / reached
                 + step.host_layers * us(&format!("cpu_layer_us.{class}"), 150.0);
         }
@@ -245,6 +248,7 @@ mod tests {
             layers: 40.0,
             host_layers: 0.0,
             host: 0.0,
+            host_mxfp4: false,
             past: 0.0,
             past_kind: Past::Full,
             fetched: None,
@@ -263,17 +267,12 @@ mod tests {
 
     #[test]
     fn a_layer_moved_to_the_host_costs_its_bytes_and_a_hand_over() {
-        // Q4_K_M of a 35B-A3B model beside two channels of DDR5-4800 (77 GB/s nominal, 65 reached): 15.25 MB of experts a
+        // Q4_K_M of a 35B-A3B model beside two channels of DDR5-4800 (77 GB/s nominal, 73 reached): 15.25 MB of experts a
         // token and layer. Measured with llama.cpp on an RTX 5080: 0.33 ms a layer.
         let routed = 40.0 * 15.25e6;
         let with = |layers: f64| {
-            let host = Step {
-                routed,
-                on_host: layers / 40.0,
-                host_layers: layers,
-                host: 65.45e9,
-                ..step()
-            };
+            let host =
+                Step { routed, on_host: layers / 40.0, host_layers: layers, host: 73e9, ..step() };
             SpeedFigures::builtin().step("ggml", &Step { memory: 960e9, ..host }).total()
         };
         let layer = (with(40.0) - with(24.0)) / 16.0;

@@ -1,8 +1,8 @@
 //! Memory and time with so many layers' experts on the host.
 
-use hotset_cost_models::Hardware;
 use hotset_cost_models::hardware::Basis;
 use hotset_cost_models::model::Mixer;
+use hotset_cost_models::{GgmlType, Hardware, WeightFormat};
 
 use super::{PlacedSpeed, Placing, Stage, layers};
 use crate::engine::SpeedFigures;
@@ -80,6 +80,12 @@ impl Placing<'_> {
         (held / time, u32::try_from(cards.len()).unwrap_or(u32::MAX), class)
     }
 
+    fn mxfp4(&self) -> bool {
+        let native = self.request.model.native.map(|(experts, _)| experts);
+        let format = self.request.storage.format.or(native);
+        matches!(format, Some(WeightFormat::Mxfp4 | WeightFormat::Gguf(GgmlType::Mxfp4)))
+    }
+
     /// One decode step.
     pub(super) fn step(&self, on_host: u32) -> Step {
         let request = self.request;
@@ -111,6 +117,7 @@ impl Placing<'_> {
             layers: f64::from(layers(&request.model)),
             host_layers: f64::from(on_host),
             host: request.machine.reached_host_rate(),
+            host_mxfp4: self.mxfp4(),
             past: past as f64 * f64::from(request.users),
             past_kind,
             fetched: None,

@@ -47,7 +47,7 @@ impl Decode {
     /// # Errors
     /// [`WhyNot`]: what the row does not say.
     pub fn of(row: &SpeedRow, known: &Known) -> Result<Self, WhyNot> {
-        let Setup { kind, model, weights, .. } = Setup::of(row, known)?;
+        let Setup { kind, model, weights, mxfp4, .. } = Setup::of(row, known)?;
         let placement = placement(row)?;
         let streams = row.batch.unwrap_or(1).max(1) as f64;
         let place = match placement {
@@ -87,6 +87,7 @@ impl Decode {
             layers: model.layers.len() as f64,
             host_layers: place.layers,
             host,
+            host_mxfp4: mxfp4,
             past,
             past_kind: past_kind(&model),
             fetched,
@@ -114,6 +115,8 @@ struct Setup {
     weights: quant::Weights,
     /// Prompts copy experts that lie on the host.
     copies: bool,
+    /// Experts are in MXFP4.
+    mxfp4: bool,
 }
 
 impl Setup {
@@ -132,7 +135,8 @@ impl Setup {
         let file = row.file_gib.map(|gib| gib * f64::from(1u32 << 30));
         let weights = quant::weights(&model, bits, file);
         let copies = speed.prefill == HostPrefill::Copies;
-        Ok(Self { kind: speed.like.clone(), model, weights, copies })
+        let mxfp4 = bits.experts == 4.25;
+        Ok(Self { kind: speed.like.clone(), model, weights, copies, mxfp4 })
     }
 }
 

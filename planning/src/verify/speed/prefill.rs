@@ -34,7 +34,7 @@ impl Prefill {
     /// # Errors
     /// [`WhyNot`]: what the row does not say, or what no rule is known for.
     pub fn of(row: &SpeedRow, known: &Known) -> Result<Self, WhyNot> {
-        let Setup { kind, model, weights, copies } = Setup::of(row, known)?;
+        let Setup { kind, model, weights, copies, .. } = Setup::of(row, known)?;
         let placement = match placement(row)? {
             "resident" => "prefill.resident",
             "unified" => "prefill.unified",
