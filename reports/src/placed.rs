@@ -8,7 +8,7 @@ use crate::plan::gib;
 use crate::{Cell, Field, Output, RenderError, Sheet, one_line};
 
 /// Sources are broken at this width.
-const SOURCE: usize = 32;
+const SOURCE: usize = 28;
 
 /// A plan with experts on the host, in every format.
 ///
@@ -99,7 +99,7 @@ const MEMORY: &[Field<MemoryLine>] = &[
 ];
 
 fn memory(title: &str, lines: &[MemoryLine], budget: u64) -> Sheet {
-    let mut sheet = Sheet::of(title, MEMORY, lines);
+    let mut sheet = Sheet::of(title, MEMORY, lines.iter().filter(|line| line.bytes > 0));
     sheet.note = format!("of {:.2} GiB", gib(budget));
     sheet
 }

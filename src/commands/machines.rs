@@ -94,7 +94,7 @@ const FIGURES: &[Field<FigureLine>] = &[
     Field::left("", "figure", |line| line.name.into()),
     Field::right("value", "value", |line| line.value.as_str().into()),
     Field::left("basis", "basis", |line| line.basis.to_string().into()),
-    Field::left("source", "source", |line| wrap_to(&line.source, 34).into()),
+    Field::left("source", "source", |line| wrap_to(&line.source, 28).into()),
 ];
 
 fn one(machine: &Hardware) -> Result<Output, Fault> {

@@ -114,12 +114,14 @@ pub struct PlacedSpeed {
 /// use hotset_planning::placement::{HostLayers, place};
 /// use hotset_planning::{Request, engine::find_engine};
 ///
-/// let machine = find_hardware("rtx-3060").unwrap();
+/// let card = find_hardware("rtx-3060").unwrap();
+/// let machine = card.clone().with_host(&"ddr5-6000x2:32GB".parse().unwrap()).unwrap();
 /// let mut request = Request::new(Model::builtin("gpt-oss-120b").unwrap(), machine);
-/// let report = place(&request, HostLayers::Auto, &[], &find_engine("llama.cpp").unwrap())?;
-/// assert!(!report.fits, "60 GiB in 12 and 56");
-/// request.machine = request.machine.with_host(&"ddr5-6000x2:128GB".parse().unwrap()).unwrap();
-/// let report = place(&request, HostLayers::Auto, &[], &find_engine("llama.cpp").unwrap())?;
+/// let engine = find_engine("llama.cpp").unwrap();
+/// let report = place(&request, HostLayers::Auto, &[], &engine)?;
+/// assert!(!report.fits, "61 GiB in 11 and 22");
+/// request.machine = card.with_host(&"ddr5-6000x2:96GB".parse().unwrap()).unwrap();
+/// let report = place(&request, HostLayers::Auto, &[], &engine)?;
 /// assert!(report.fits && report.host_layers > 20);
 /// assert!(report.settings[0].contains("-ncmoe"), "{:?}", report.settings);
 /// # Ok::<(), hotset_planning::PlanError>(())
