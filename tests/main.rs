@@ -18,3 +18,4 @@ mod receipts;
 mod replay;
 mod sweep;
 mod trace;
+mod verify_plan;

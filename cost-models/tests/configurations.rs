@@ -41,9 +41,9 @@ fn every_published_configuration() {
         let far = 1 << 24;
         let growth = kv(far + 1024) - kv(far);
         let window = kv(far) - growth / 1024 * far;
-        wrong.extend(near("total_params", model.parameters().total(), 0.0005));
-        wrong.extend(near("active_params", model.active_parameters(), 0.001));
-        wrong.extend(near("routed_params", model.parameters().routed, 0.0));
+        wrong.extend(near("total_params", model.parameters().total(), 0.0002));
+        wrong.extend(near("active_params", model.active_parameters(), 0.01));
+        wrong.extend(near("routed_params", model.parameters().routed, 1e-6));
         wrong.extend(near("kv_bytes_token_bf16", growth / 1024, 0.0));
         wrong.extend(near("window_bytes_bf16", window, 0.0));
         wrong.extend(near("state_bytes", model.kv(0, KvFormat::Bf16, 1).state, 0.0));

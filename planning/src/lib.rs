@@ -19,6 +19,7 @@ mod plan;
 mod preflight;
 mod pricing;
 mod request;
+mod reserve;
 mod right_sized;
 mod routing;
 mod sources;

@@ -1,50 +1,80 @@
-//! Reports of people: the goals that predictions of memory keep on those at hand.
+//! Reports of people: the goals that predictions of memory keep, on those at hand and on a few of our own.
 
 use hotset_planning::verify::{CheckedRow, Known, Reports, VerifyReport, verify};
 use hotset_traces::testing::shared;
 
-fn reported() -> Option<VerifyReport> {
-    let path = shared("reported/memory.csv")?;
+fn verified(bytes: &[u8]) -> VerifyReport {
     let mut reports = Reports::default();
-    reports.add(&std::fs::read(path).unwrap(), "memory.csv").unwrap();
-    Some(verify(&reports, &Known::builtin()))
+    reports.add(bytes, "reports").unwrap();
+    verify(&reports, &Known::builtin())
 }
 
-fn told(report: &VerifyReport) {
-    for row in &report.rows {
-        let error = row.error.map_or("-".into(), |error| format!("{:+.1}%", error * 100.0));
-        println!(
-            "{} {} {} | {} {} | {:.2} {:.2} [{:.2} {:.2}] {error} {}",
-            row.id,
-            row.engine,
-            row.model,
-            row.kind,
-            row.unit,
-            row.reported,
-            row.predicted.unwrap_or(f64::NAN),
-            row.low.unwrap_or(f64::NAN),
-            row.high.unwrap_or(f64::NAN),
-            row.why_not.as_deref().unwrap_or_default()
-        );
-    }
-    for row in &report.summary {
-        println!(
-            "{:20} {:14} rows {:3} answered {:3} inside {:3} in 10% {:3} width {:?} error {:?}",
-            row.kind,
-            row.engine,
-            row.rows,
-            row.answered,
-            row.inside,
-            row.within_tenth,
-            row.median_width.map(|w| (w * 100.0).round() / 100.0),
-            row.median_error.map(|e| (e * 1000.0).round() / 10.0)
-        );
-    }
+/// Rows of some kinds that were answered: how many, the median error, and how many are within a tenth.
+fn come_to(report: &VerifyReport, kinds: &[&str]) -> (usize, f64, f64) {
+    let rows = report.rows.iter().filter(|row| kinds.contains(&row.kind.as_str()));
+    let mut errors: Vec<f64> = rows.filter_map(|row| row.error.map(f64::abs)).collect();
+    errors.sort_by(f64::total_cmp);
+    let tenth = errors.iter().filter(|error| **error <= 0.1).count();
+    (errors.len(), errors[errors.len() / 2], tenth as f64 / errors.len() as f64)
 }
 
 #[test]
 fn memory_as_people_measured_it() {
-    let Some(report) = reported() else { return };
-    told(&report);
-    let _: Vec<&CheckedRow> = report.rows.iter().collect();
+    let Some(path) = shared("reported/memory.csv") else { return };
+    let report = verified(&std::fs::read(path).unwrap());
+    let exact = [
+        "file_size",
+        "model_buffer_gpu",
+        "model_buffer_cpu",
+        "kv",
+        "recurrent_state",
+        "weights_per_rank",
+        "params_total",
+    ];
+    let (answered, median, tenth) = come_to(&report, &exact);
+    assert!(answered >= 140 && median <= 0.02 && tenth >= 0.9, "{answered} {median} {tenth}");
+    for kind in ["compute_buffer_gpu", "compute_buffer_host"] {
+        let (answered, median, _) = come_to(&report, &[kind]);
+        assert!(answered >= 25 && median <= 0.1, "{kind}: {answered} {median}");
+    }
+    let (answered, _, right) = come_to(&report, &["oom"]);
+    assert!(answered >= 12 && right >= 0.9, "{answered} {right}");
+    let silent: Vec<&CheckedRow> =
+        report.rows.iter().filter(|r| r.predicted.is_none() && r.why_not.is_none()).collect();
+    assert!(silent.is_empty(), "{silent:?}");
+}
+
+#[test]
+fn reports_of_our_own_by_hand() {
+    let report = verified(include_bytes!("../../docs/reported.csv"));
+    let row = |id: &str| report.rows.iter().find(|row| row.id == id).unwrap();
+    // 16 layers, keys and values of 16 heads of 128 in two bytes, 4,096 tokens.
+    assert_eq!(row("own-3").predicted, Some(512.0));
+    // Logits of 512 tokens and two of their hidden states.
+    let logits = 512.0 * 4.0 * f64::from(50_304 + 2 * 2048) / f64::from(1 << 20);
+    assert_eq!(row("own-4").predicted, Some(logits));
+    // Half of 30.5 B weights in two bytes on each of two cards: more than 90% of 24 GiB.
+    assert!(row("own-5").error.unwrap().abs() < 0.02, "{:?}", row("own-5"));
+    assert_eq!(row("own-6").predicted, Some(1.0));
+    assert!(row("own-7").why_not.as_deref().unwrap().contains("My-Own-8x1B"));
+    assert!(report.rows.iter().all(|row| row.id != "own-8"), "it was at fault");
+    assert_eq!((report.rows.len(), report.faulty), (7, 1));
+    let all = report.summary.iter().find(|row| row.kind == "kv").unwrap();
+    assert_eq!((all.rows, all.answered, all.inside), (2, 1, 1));
+}
+
+#[test]
+fn engines_have_what_their_rules_need() {
+    for engine in hotset_planning::engine::builtin_engines() {
+        let Some(memory) = &engine.memory else { continue };
+        let figures = [&memory.usable_share, &memory.full_share];
+        for share in figures.into_iter().flatten() {
+            assert!((0.0..=1.0).contains(&share.value), "{}", engine.name);
+        }
+        let spreads = memory.buffers.as_ref().map(|rules| [rules.device, rules.host]);
+        for spread in spreads.into_iter().flatten() {
+            assert!(spread.low <= 1.0 && spread.high >= 1.0, "{}", engine.name);
+            assert!(spread.inside <= spread.reports, "{}", engine.name);
+        }
+    }
 }

@@ -1,22 +1,25 @@
 //! `hotset plan` and `hotset preflight`.
 
-use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
+use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel, UnknownKeys};
 use hotset::cost_models::{Model, SlotLayout};
-use hotset::planning::engine::find_engine;
+use hotset::planning::engine::{Pages, find_engine};
 use hotset::planning::placement::{HostLayers, place};
 use hotset::planning::{
     Axis, Knob, MemoryReserve, Offload, PlanError, Request, Routing, Speculation, Storage,
 };
 
 use super::request::with_threads;
-use crate::cli::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
+use crate::cli::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 use crate::fault::{Ending, Fault};
 use crate::flags::with_flags;
+use crate::parse::ExpertFormat;
 use crate::{commands, output, parse};
 
 /// vLLM's defaults: tokens a block, tokens that a step may add.
 const VLLM_BLOCK: u64 = 16;
 const VLLM_IN_FLIGHT: u64 = 8192;
+/// Tokens of a prefill chunk.
+const CHUNK: u64 = 2048;
 /// llama.cpp's micro-batch.
 const MICRO_BATCH: u64 = 512;
 
@@ -55,7 +58,7 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
 
 /// Plans with experts of whole layers on the host.
 fn placed(args: &PlanArgs, request: &Request, layers: HostLayers) -> Result<Ending, Fault> {
-    let SettingArgs { machine, formats, .. } = &args.setting;
+    let machine = &args.setting.machine;
     let given = [
         ("--trace", args.trace.is_some()),
         ("--histogram", args.histogram.is_some()),
@@ -71,15 +74,12 @@ fn placed(args: &PlanArgs, request: &Request, layers: HostLayers) -> Result<Endi
         .skip(1)
         .map(|name| parse::hardware(name.trim()))
         .collect::<Result<_, _>>()?;
-    let name = match formats.engine {
-        EngineName::Algorithm | EngineName::LlamaCpp => "llama.cpp",
-        EngineName::Vllm => "vLLM",
-        EngineName::IkLlamaCpp => "ik_llama.cpp",
-        EngineName::Ktransformers => "KTransformers",
-        EngineName::Sglang => "SGLang",
-    };
-    let engine = find_engine(name).map_err(|error| Fault::Usage(error.to_string()))?;
-    let report = place(request, layers, &more, &engine)?;
+    let mut request = request.clone();
+    if request.engine.is_none() {
+        // What most people compute experts on the host with.
+        request.engine = Some(find_engine("llama.cpp")?);
+    }
+    let report = place(&request, layers, &more)?;
     output::give(&hotset::reports::placed(&report)?, &args.output)?;
     Ok(Ending::Passed)
 }
@@ -112,9 +112,26 @@ fn refuse_idle(args: &SettingArgs, drafted: bool) -> Result<(), Fault> {
     }
 }
 
+/// The model, stored as asked.
+fn model(args: &SettingArgs) -> Result<Model, Fault> {
+    let unknown = if args.allow_unknown { UnknownKeys::Allow } else { UnknownKeys::Refuse };
+    let model = Model::open_with(&args.model, unknown).map_err(PlanError::from)?;
+    let formats = &args.formats;
+    let mix = match (&formats.expert_format, &formats.quant) {
+        (Some(ExpertFormat::Mix(mix)), _) | (_, Some(mix)) => mix,
+        _ => return Ok(model),
+    };
+    if formats.rest_format.is_some() {
+        return Err(Fault::Usage(format!(
+            "--rest-format does not go with the mix {mix}, which gives all tensors their formats"
+        )));
+    }
+    Ok(model.quantised(mix))
+}
+
 fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let SettingArgs { formats, spread, room, pace, .. } = args;
-    let model = Model::open(&args.model).map_err(PlanError::from)?;
+    let model = model(args)?;
     let first = match spread.cpu_moe {
         Some(_) => args.machine.split('+').next().unwrap_or_default().trim(),
         None => &args.machine,
@@ -132,11 +149,21 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let whole = spread.ep > 1 || spread.cpu_moe.is_some();
     let tensor = spread.tp.unwrap_or(if whole { 1 } else { machine.accelerators });
     let drafts = pace.speculate;
+    let engine = parse::engine(&formats.engine)?;
+    let planned = engine.as_ref().and_then(|engine| engine.memory.as_ref()?.buffers.as_ref());
+    if formats.ubatch.is_some() && planned.is_none() {
+        let told = "--ubatch is for engines that run chunks in micro-batches: give --engine \
+                    llama.cpp or ik_llama.cpp";
+        return Err(Fault::Usage(told.to_owned()));
+    }
     let mut request = Request::new(model, machine);
     request.link = spread.link.as_deref().map(parse::link).transpose()?;
     request.parallel = Parallel { tensor, expert: spread.ep };
     request.storage = Storage {
-        format: formats.expert_format,
+        format: match &formats.expert_format {
+            Some(ExpertFormat::Format(format)) => Some(*format),
+            Some(ExpertFormat::Mix(_)) | None => None,
+        },
         rest_format: formats.rest_format,
         slot: SlotLayout::multiplier(formats.slot_multiplier),
         checkpoint: formats.weights,
@@ -146,26 +173,30 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
             KvName::Q8_0 => KvFormat::Q8_0,
             KvName::Q4_0 => KvFormat::Q4_0,
         },
-        layout: match formats.engine {
-            EngineName::Algorithm | EngineName::Ktransformers | EngineName::Sglang => {
-                EngineLayout::Algorithm
-            }
-            EngineName::Vllm => EngineLayout::Vllm {
+        layout: match engine.as_ref().map(|engine| engine.pages) {
+            None | Some(Pages::Algorithm) => EngineLayout::Algorithm,
+            Some(Pages::Vllm) => EngineLayout::Vllm {
                 block: VLLM_BLOCK,
                 in_flight: VLLM_IN_FLIGHT,
                 state_slots: 1 + u64::from(drafts),
             },
-            EngineName::LlamaCpp | EngineName::IkLlamaCpp => {
-                EngineLayout::LlamaCpp { micro_batch: MICRO_BATCH }
+            Some(Pages::LlamaCpp) => {
+                EngineLayout::LlamaCpp { micro_batch: formats.ubatch.unwrap_or(MICRO_BATCH) }
             }
         },
     };
+    let profiled = engine.as_ref().and_then(|engine| engine.memory.as_ref()?.profile.as_ref());
+    let memory = request.machine.memory.value as f64;
+    let usual = profiled.map_or(CHUNK, |rules| rules.tokens_on(Some(memory)) as u64);
+    let chunk = room.chunk.unwrap_or(usual);
+    request.engine = engine;
     (request.context, request.users) = (args.context, args.users);
     request.speculation = Speculation { drafts, accept: pace.accept.clone() };
     request.reserve = MemoryReserve {
         usable_share: room.usable_share,
         free: room.free,
-        chunk: room.chunk,
+        chunk,
+        micro_batch: formats.ubatch,
         buffers: room.prefill_buffers,
         overlap: room.prefill_overlap,
         activations: room.activations,

@@ -170,6 +170,8 @@ mod tests {
             let scalars = match format {
                 WeightFormat::Fp8Tensor => 12,
                 WeightFormat::Nvfp4 => 24,
+                // A scale for each row of gate, up and down.
+                WeightFormat::Gguf(kind) => kind.row_scale() * (2 * 2048 + 4096),
                 _ => 0,
             };
             assert_eq!(format.bytes_of(shape.weights()) + scalars, shape.bytes(format), "{format}");

@@ -84,6 +84,7 @@ impl GgufBytes {
         middle(&mut mine.shared, others.shared);
         middle(&mut mine.embed, others.embed);
         middle(&mut mine.lm_head, others.lm_head);
+        middle(&mut mine.tables, others.tables);
         middle(&mut mine.mtp_dense, others.mtp_dense);
         middle(&mut mine.mtp_experts, others.mtp_experts);
         for (mine, other) in self.layers.iter_mut().zip(&other.layers) {
@@ -169,6 +170,7 @@ fn sum(model: &Model, list: &[Tensor], types: &[GgmlType]) -> GgufBytes {
         let part = match tensor.part {
             Part::Embedding => &mut weights.embed,
             Part::Head => &mut weights.lm_head,
+            Part::Table => &mut weights.tables,
             Part::Outside => {
                 sum.outside += bytes;
                 &mut weights.dense

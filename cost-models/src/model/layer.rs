@@ -21,6 +21,8 @@ pub struct Layer {
     pub other_norms: u64,
     /// Residual streams mixed around each part (DeepSeek-V4's hyper-connections); 1 is a plain residual.
     pub streams: u64,
+    /// Rank of the matrices that mix them, where they are of low rank.
+    pub stream_rank: Option<u64>,
 }
 
 /// How tokens see each other.
@@ -38,8 +40,14 @@ pub enum Mixer {
     GatedDelta(GatedDelta),
     /// Kimi Delta Attention: a fixed state.
     KimiDelta(KimiDelta),
+    /// Mamba-1 (Jamba): a fixed state.
+    Mamba1(Mamba1),
     /// Mamba-2: a fixed state.
     Mamba2(Mamba2),
+    /// Lightning attention (MiniMax-01, Ring-linear): a fixed state.
+    Lightning(Lightning),
+    /// A gated short convolution (LFM2): its last inputs.
+    ShortConv(ShortConv),
 }
 
 /// How far back a layer's attention reaches, and so how much it keeps.
@@ -64,6 +72,17 @@ pub enum QkNorm {
     Projection,
 }
 
+/// What gates the output of attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputGate {
+    /// Nothing.
+    None,
+    /// Every element: a projection as wide as the queries' (Qwen3-Next, AFMoE).
+    Elements,
+    /// Every head: one row a query head (Step-3.5, Laguna).
+    Heads,
+}
+
 /// Multi-head or grouped-query attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadsAttention {
@@ -77,8 +96,18 @@ pub struct HeadsAttention {
     pub value_width: u64,
     /// How far it reaches.
     pub span: AttentionSpan,
-    /// The query projection also makes an output gate, and is twice as wide.
-    pub output_gate: bool,
+    /// What gates the output.
+    pub output_gate: OutputGate,
+    /// Rank of the queries' down-projection, where there is one (Step-3).
+    pub query_rank: Option<u64>,
+    /// Channels of short convolutions on keys, values and outputs (Inkling), and their taps; none is 0.
+    pub convolved: (u64, u64),
+    /// Width of a head's relative positions, projected from the hidden state (Inkling); none is 0.
+    pub relative: u64,
+    /// Keys and values are those of an earlier layer: it has no projections for them and keeps none.
+    pub borrows_keys: bool,
+    /// The indexer of sparse attention, on layers that own one. Its keys are not among what a sequence keeps.
+    pub indexer: Option<Indexer>,
     /// Queries, keys and values have biases.
     pub qkv_bias: bool,
     /// The output projection has a bias.
@@ -108,6 +137,8 @@ pub struct LatentAttention {
     pub value: u64,
     /// The indexer of sparse attention, on layers that own one.
     pub indexer: Option<Indexer>,
+    /// What gates the output.
+    pub output_gate: OutputGate,
 }
 
 /// What chooses the tokens that sparse attention reads.
@@ -177,6 +208,41 @@ pub struct KimiDelta {
     pub width: u64,
     /// Taps of the convolution.
     pub kernel: u64,
+    /// Forget and output gates are whole matrices (Ling-3), not of the rank of a head.
+    pub whole_gates: bool,
+}
+
+/// Mamba-1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mamba1 {
+    /// Its own width.
+    pub inner: u64,
+    /// Width of the state.
+    pub state: u64,
+    /// Taps of the convolution.
+    pub kernel: u64,
+    /// Rank of the time step.
+    pub rank: u64,
+    /// The convolution has a bias.
+    pub conv_bias: bool,
+}
+
+/// Lightning attention: every head has keys and values of its own, an output gate and a norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lightning {
+    /// Heads.
+    pub heads: u64,
+    /// Width of a head.
+    pub width: u64,
+}
+
+/// A gated short convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortConv {
+    /// Its width.
+    pub width: u64,
+    /// Taps.
+    pub kernel: u64,
 }
 
 /// Mamba-2.
@@ -244,7 +310,7 @@ pub struct DenseMlp {
 impl Mixer {
     /// Whether what the layer keeps of a sequence is a fixed state and no keys or values.
     pub fn is_recurrent(&self) -> bool {
-        matches!(self, Self::GatedDelta(_) | Self::KimiDelta(_) | Self::Mamba2(_))
+        self.state(1).is_some()
     }
 
     /// A word for listings.
@@ -260,7 +326,10 @@ impl Mixer {
             Self::Compressed(_) => "compressed",
             Self::GatedDelta(_) => "gated-delta",
             Self::KimiDelta(_) => "kimi-delta",
+            Self::Mamba1(_) => "mamba1",
             Self::Mamba2(_) => "mamba2",
+            Self::Lightning(_) => "lightning",
+            Self::ShortConv(_) => "short-conv",
         }
     }
 }

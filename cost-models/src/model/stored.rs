@@ -46,6 +46,7 @@ impl Model {
             weights.shared = share(weights.shared, slices);
             weights.embed = share(weights.embed, tensor);
             weights.lm_head = share(weights.lm_head, tensor);
+            weights.tables = share(weights.tables, tensor);
             weights.mtp_dense = share(weights.mtp_dense, tensor);
         }
         weights.mtp_experts = share(weights.mtp_experts, slices.max(parallel.expert));

@@ -5,8 +5,8 @@
 
 use super::Model;
 use super::layer::{
-    CompressedAttention, CompressedPast, Experts, GatedDelta, HeadsAttention, KimiDelta,
-    LatentAttention, Layer, Mamba2, Mixer, QkNorm,
+    CompressedAttention, CompressedPast, Experts, GatedDelta, HeadsAttention, Indexer, KimiDelta,
+    LatentAttention, Layer, Mamba1, Mamba2, Mixer, OutputGate, QkNorm,
 };
 use crate::format::{GgmlType, Role};
 
@@ -23,7 +23,9 @@ pub enum Part {
     Embedding,
     /// The output head.
     Head,
-    /// What lies outside the layers beside both.
+    /// A table of n-grams.
+    Table,
+    /// What lies outside the layers beside all these.
     Outside,
 }
 
@@ -73,6 +75,7 @@ pub fn tensors(model: &Model, latent: LatentTensors, drafts: bool) -> Vec<Tensor
         list.outside(Role::Head, Part::Head, model.vocab);
     }
     list.small(Part::Outside, model.hidden);
+    list.push(Role::Other, Part::Table, model.tables / model.hidden.max(1), model.hidden);
     for layer in &model.layers {
         list.layer(layer);
         list.layer += 1;
@@ -136,8 +139,22 @@ impl List {
             Mixer::Compressed(compressed) => self.compressed(compressed),
             Mixer::GatedDelta(delta) => self.gated_delta(delta),
             Mixer::KimiDelta(delta) => self.kimi_delta(delta),
+            Mixer::Mamba1(mamba) => self.mamba1(mamba),
             Mixer::Mamba2(mamba) => self.mamba2(mamba),
+            Mixer::Lightning(lightning) => {
+                let wide = lightning.heads * lightning.width;
+                self.dense(Role::Fused, 3 * wide, self.hidden);
+                self.dense(Role::Other, wide, self.hidden);
+                self.dense(Role::Output, self.hidden, wide);
+                self.vectors(&[wide, lightning.width, lightning.width]);
+            }
+            Mixer::ShortConv(conv) => {
+                self.dense(Role::Other, 3 * conv.width, self.hidden);
+                self.dense(Role::Other, self.hidden, conv.width);
+                self.vectors(&[conv.width * conv.kernel]);
+            }
         }
+        self.streams(layer);
         self.vectors(&[layer.norm_after_mixer]);
         // One norm or several: of the same width.
         let norms = layer.other_norms / self.hidden.max(1);
@@ -186,10 +203,33 @@ impl List {
         let queries = heads.query_heads * heads.key_width;
         let keys = heads.kv_heads * heads.key_width;
         let values = heads.kv_heads * heads.value_width;
-        self.dense(Role::Query, queries * if heads.output_gate { 2 } else { 1 }, hidden);
-        self.dense(Role::Key, keys, hidden);
-        if !heads.values_from_keys {
-            self.dense(Role::Value, values, hidden);
+        match heads.query_rank {
+            Some(rank) => {
+                self.dense(Role::Other, rank, hidden);
+                self.dense(Role::Query, queries, rank);
+                self.vectors(&[rank]);
+            }
+            // A gate of every element is part of the queries' matrix.
+            None if heads.output_gate == OutputGate::Elements => {
+                self.dense(Role::Query, 2 * queries, hidden);
+            }
+            None => self.dense(Role::Query, queries, hidden),
+        }
+        if heads.output_gate == OutputGate::Heads {
+            self.dense(Role::Other, heads.query_heads, hidden);
+        }
+        if !heads.borrows_keys {
+            self.dense(Role::Key, keys, hidden);
+            if !heads.values_from_keys {
+                self.dense(Role::Value, values, hidden);
+            }
+        }
+        if let Some(indexer) = heads.indexer {
+            self.indexer(indexer, hidden);
+        }
+        self.dense(Role::Other, heads.query_heads * heads.relative, hidden);
+        if heads.convolved.0 > 0 {
+            self.vectors(&[heads.convolved.0 * heads.convolved.1]);
         }
         self.dense(Role::Output, hidden, heads.query_heads * heads.value_width);
         if heads.qkv_bias {
@@ -230,12 +270,34 @@ impl List {
             self.dense(Role::Other, latent.value * latent.heads, latent.latent);
         }
         self.dense(Role::Output, hidden, latent.heads * latent.value);
+        let gate = latent.output_gate.rows(latent.heads, latent.value);
+        self.dense(Role::Other, gate, hidden);
         if let Some(indexer) = latent.indexer {
-            let rank = latent.query_rank.unwrap_or(hidden);
-            self.dense(Role::Other, indexer.heads * indexer.width, rank);
-            self.dense(Role::Other, indexer.width, hidden);
-            self.dense(Role::Other, indexer.heads, hidden);
-            self.vectors(&[indexer.width; 2]);
+            self.indexer(indexer, latent.query_rank.unwrap_or(hidden));
+        }
+    }
+
+    fn indexer(&mut self, indexer: Indexer, query_rank: u64) {
+        self.dense(Role::Other, indexer.heads * indexer.width, query_rank);
+        self.dense(Role::Other, indexer.width, self.hidden);
+        self.dense(Role::Other, indexer.heads, self.hidden);
+        self.vectors(&[indexer.width; 2]);
+    }
+
+    /// Matrices that mix residual streams: small, but of low rank where they are large.
+    fn streams(&mut self, layer: &Layer) {
+        if layer.streams <= 1 {
+            return;
+        }
+        let all = layer.streams * self.hidden;
+        for _ in 0..2 {
+            match layer.stream_rank {
+                Some(rank) => {
+                    self.dense(Role::Other, rank, all);
+                    self.dense(Role::Other, all, rank);
+                }
+                None => self.vectors(&[(2 + layer.streams) * layer.streams * all]),
+            }
         }
     }
 
@@ -284,12 +346,29 @@ impl List {
             self.vectors(&[wide * delta.kernel]);
         }
         for _ in 0..2 {
-            self.dense(Role::Other, delta.width, hidden);
-            self.dense(Role::Other, wide, delta.width);
+            if delta.whole_gates {
+                self.dense(Role::Other, wide, hidden);
+            } else {
+                self.dense(Role::Other, delta.width, hidden);
+                self.dense(Role::Other, wide, delta.width);
+            }
         }
         self.dense(Role::Other, delta.heads, hidden);
         self.dense(Role::Output, hidden, wide);
         self.vectors(&[delta.heads, wide, delta.width]);
+    }
+
+    fn mamba1(&mut self, mamba: &Mamba1) {
+        let (hidden, inner) = (self.hidden, mamba.inner);
+        self.dense(Role::Other, 2 * inner, hidden);
+        self.dense(Role::Other, mamba.rank + 2 * mamba.state, inner);
+        self.dense(Role::Other, inner, mamba.rank);
+        self.dense(Role::Other, hidden, inner);
+        self.vectors(&[inner * mamba.kernel, inner, inner, inner * mamba.state]);
+        self.vectors(&[mamba.rank, mamba.state, mamba.state]);
+        if mamba.conv_bias {
+            self.vectors(&[inner]);
+        }
     }
 
     fn mamba2(&mut self, mamba: &Mamba2) {

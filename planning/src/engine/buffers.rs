@@ -67,9 +67,10 @@ impl BufferRules {
             Placed::NoAccelerator => self.head(graph).max(self.attention(graph, graph.kv_bytes)),
             Placed::LayersOnHost => self.attention(graph, graph.kv_bytes),
             placed => {
-                // The mask is f32 where something runs on the host, f16 where flash attention alone reads it.
-                let mask = if placed == Placed::Host || !graph.flash { 4 } else { 2 };
-                let taken = graph.cells.saturating_mul(mask).saturating_add(row);
+                // The mask is f32 where something runs on the host, perhaps f16 where flash attention alone reads it.
+                let whole = placed == Placed::Host || !graph.flash;
+                let mask = if whole { 4.0 } else { self.mask_bytes.value };
+                let taken = ((graph.cells as f64 * mask) as u64).saturating_add(row);
                 let computed = placed == Placed::Host && !self.copies(graph);
                 let experts = if computed { widest_expert_row(graph.model) } else { 0 };
                 graph.micro_batch.saturating_mul(taken.saturating_add(experts))

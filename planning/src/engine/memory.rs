@@ -1,5 +1,6 @@
 //! What an engine allocates beside weights, keys and values.
 
+use hotset_cost_models::{Model, WeightFormat};
 use serde::Deserialize;
 
 use super::figure::{Fitted, Spread};
@@ -35,6 +36,8 @@ pub struct EngineMemory {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BufferRules {
+    /// Bytes of a mask's element where everything is on accelerators; 4 where the host computes.
+    pub mask_bytes: Fitted,
     /// Rows of the hidden width, f32, beside a micro-batch's logits.
     pub hidden_rows: Fitted,
     /// Matrices of all experts of a layer that are on the accelerator together when the host's are copied.
@@ -71,12 +74,53 @@ pub enum Latent {
 pub struct ProfileRules {
     /// Tokens of a step unless told otherwise.
     pub tokens: Fitted,
+    /// The same on accelerators of less than 70 GiB.
+    pub tokens_small: Fitted,
     /// Activations of a step: bytes for each token and element of the hidden width.
     pub activation_bytes: Fitted,
+    /// Of it, the share that each of 2 and of 4 or more slices keeps.
+    pub sliced: [f64; 2],
     /// What else a rank takes, GiB.
     pub fixed_gib: Fitted,
+    /// What a system and its page cache take of memory that it shares with the accelerator, GiB.
+    pub system_gib: Fitted,
     /// Graph capture, GiB.
     pub graphs_gib: Fitted,
+}
+
+impl EngineMemory {
+    /// What padding makes of an expert in this format, as a factor of at least 1.
+    #[must_use]
+    pub fn padded(&self, format: WeightFormat, model: &Model) -> f64 {
+        let padding = self.padding.iter().find(|padding| padding.format == format.name());
+        let multiple = padding.map_or(1.0, |padding| padding.multiple.value).max(1.0);
+        let inner = model.moe_layers().map(|(_, experts)| f64::from(experts.shape.inner_width));
+        let inner = inner.fold(1.0, f64::max);
+        (inner / multiple).ceil() * multiple / inner
+    }
+}
+
+/// From here on an accelerator counts as large.
+const LARGE: f64 = 70.0 * (1u64 << 30) as f64;
+
+impl ProfileRules {
+    /// Tokens of a step unless told otherwise, on an accelerator of so many bytes.
+    #[must_use]
+    pub fn tokens_on(&self, memory: Option<f64>) -> f64 {
+        let small = memory.is_some_and(|memory| memory < LARGE);
+        if small { self.tokens_small.value } else { self.tokens.value }
+    }
+
+    /// Elements of a step that activations are counted for, on one of `tensor` slices.
+    #[must_use]
+    pub fn elements(&self, tokens: f64, model: &Model, tensor: u32) -> f64 {
+        let kept = match tensor {
+            0 | 1 => 1.0,
+            2 | 3 => self.sliced[0],
+            _ => self.sliced[1],
+        };
+        tokens * model.hidden as f64 * kept
+    }
 }
 
 /// A format whose rows are padded.

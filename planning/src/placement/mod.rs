@@ -11,7 +11,7 @@ mod step;
 use hotset_cost_models::{Hardware, Model};
 use serde::Serialize;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, buffers};
 use crate::memory::{self, MemoryLine};
 use crate::request::Pace;
 use crate::weights::{RankWeights, weights};
@@ -117,11 +117,11 @@ pub struct PlacedSpeed {
 /// let card = find_hardware("rtx-3060").unwrap();
 /// let machine = card.clone().with_host(&"ddr5-6000x2:32GB".parse().unwrap()).unwrap();
 /// let mut request = Request::new(Model::builtin("gpt-oss-120b").unwrap(), machine);
-/// let engine = find_engine("llama.cpp").unwrap();
-/// let report = place(&request, HostLayers::Auto, &[], &engine)?;
+/// request.engine = Some(find_engine("llama.cpp").unwrap());
+/// let report = place(&request, HostLayers::Auto, &[])?;
 /// assert!(!report.fits, "61 GiB in 11 and 22");
 /// request.machine = card.with_host(&"ddr5-6000x2:96GB".parse().unwrap()).unwrap();
-/// let report = place(&request, HostLayers::Auto, &[], &engine)?;
+/// let report = place(&request, HostLayers::Auto, &[])?;
 /// assert!(report.fits && report.host_layers > 20);
 /// assert!(report.settings[0].contains("-ncmoe"), "{:?}", report.settings);
 /// # Ok::<(), hotset_planning::PlanError>(())
@@ -135,13 +135,16 @@ pub fn place(
     request: &Request,
     host_layers: HostLayers,
     more: &[Hardware],
-    engine: &Engine,
 ) -> Result<PlacedReport, PlanError> {
     request.check()?;
     if request.machine.unified {
         let why = "is for a host with memory of its own: a unified machine has one memory, and nothing to gain";
         return Err(PlanError::setting("`Offload::host_layers`", why));
     }
+    let Some(engine) = &request.engine else {
+        let why = "needs an engine: give `Request::engine`";
+        return Err(PlanError::setting("`Offload::host_layers`", why));
+    };
     let Some(speed) = &engine.speed else {
         let why =
             format!("needs an engine whose speed is known, and that of {} is not", engine.name);
@@ -222,9 +225,11 @@ impl Placing<'_> {
         let (host, here) = experts.split_at((on_host as usize).min(experts.len()));
         let host_bytes = host.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
         let routed = here.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        let placed = if on_host > 0 { buffers::Placed::Host } else { buffers::Placed::Accelerator };
+        let (lines, kept) = step::lines(self.request, self.weights, placed);
         Placed {
-            stages: step::stages(self.request, self.weights, &self.cards(), routed),
-            host: step::host_lines(self.weights, host_bytes),
+            stages: step::stages(self.request, &lines, &self.cards(), routed),
+            host: step::host_lines(kept, host_bytes),
             host_budget: self.request.machine.host_memory.value.saturating_sub(
                 self.request
                     .reserve

@@ -35,6 +35,7 @@ pub(super) fn settings(placing: &Placing<'_>, on_host: u32, stages: &[Stage]) ->
             "computes no experts on the host: KTransformers' kt-kernel with SGLang, or llama.cpp, does".to_owned(),
         ],
         _ => {
+            let micro = placing.micro_batch();
             // Layers without experts stand first and are counted by the flag.
             let dense = model.layers.iter().take_while(|layer| layer.experts.is_none()).count();
             let flag = match on_host {
@@ -53,7 +54,7 @@ pub(super) fn settings(placing: &Placing<'_>, on_host: u32, stages: &[Stage]) ->
             let users = if request.users > 1 { format!(" -np {}", request.users) } else { String::new() };
             vec![format!(
                 "llama-server -m MODEL.gguf -ngl 99{flag}{split} -fa on -ub {} -b {} -c {context}{users}{kv}",
-                request.reserve.chunk, request.reserve.chunk.max(2048)
+                micro, micro.max(2048)
             )]
         }
     }

@@ -6,21 +6,34 @@ use hotset_cost_models::{GgmlType, Hardware, WeightFormat};
 
 use super::{PlacedSpeed, Placing, Stage, layers};
 use crate::engine::SpeedFigures;
+use crate::engine::buffers::Placed;
 use crate::engine::prefill::Chunk;
 use crate::engine::speed::{HostPrefill, Past, Step, device_class, host_class};
 use crate::kernels::{always_read, past_read};
 use crate::memory::{self, MemoryLine};
 use crate::weights::RankWeights;
-use crate::{Coefficient, Request};
+use crate::{Coefficient, Request, reserve};
+
+/// What accelerators and the host hold beside experts: the engine's own lines where they are known.
+pub(super) fn lines(
+    request: &Request,
+    weights: &RankWeights,
+    placed: Placed,
+) -> (Vec<MemoryLine>, Vec<MemoryLine>) {
+    let mut engine = reserve::lines(request, weights, request.context, placed);
+    let host = engine.as_mut().map(|engine| std::mem::take(&mut engine.host));
+    let sequences = (request.users, request.context);
+    let accelerator = memory::accelerator(request, weights, sequences, engine);
+    (accelerator, host.unwrap_or_default())
+}
 
 /// Layers shared out by memory: each accelerator holds its part of everything, and what each needs for itself.
 pub(super) fn stages(
     request: &Request,
-    weights: &RankWeights,
+    lines: &[MemoryLine],
     cards: &[&Hardware],
     routed: u64,
 ) -> Vec<Stage> {
-    let lines = memory::accelerator(request, weights, request.users, request.context);
     let budget = |card: &Hardware| match (request.reserve.free, request.reserve.usable_share) {
         (Some(free), _) => free,
         (None, Some(share)) => (card.memory.value as f64 * share).floor() as u64,
@@ -33,11 +46,11 @@ pub(super) fn stages(
             .unwrap_or(u64::MAX)
     };
     // What each accelerator needs whole, however few layers it has.
-    let own = ["activations", "graphs", "process", "slack"];
+    let own = ["activations", "compute buffer", "graphs", "process", "slack"];
     let all = layers(&request.model);
     let stage = |budget: u64| {
-        let shared = lines.iter().filter(|line| line.name != "embedding" || request.model.tied);
-        let mut lines: Vec<MemoryLine> = shared
+        let mut lines: Vec<MemoryLine> = lines
+            .iter()
             .map(|line| match own.contains(&line.name) || cards.len() == 1 {
                 true => line.clone(),
                 false => MemoryLine { bytes: part(line.bytes, budget), ..line.clone() },
@@ -52,22 +65,10 @@ pub(super) fn stages(
 }
 
 /// What the host holds.
-pub(super) fn host_lines(weights: &RankWeights, experts: u64) -> Vec<MemoryLine> {
-    let embedding = weights.bytes.embed;
-    vec![
-        MemoryLine::new(
-            "experts",
-            experts,
-            Basis::Calculated,
-            "routed experts of layers on the host",
-        ),
-        MemoryLine::new(
-            "embedding",
-            embedding,
-            Basis::Calculated,
-            "rows are looked up by the host",
-        ),
-    ]
+pub(super) fn host_lines(mut kept: Vec<MemoryLine>, experts: u64) -> Vec<MemoryLine> {
+    let source = "routed experts of layers on the host";
+    kept.push(MemoryLine::new("experts", experts, Basis::Calculated, source));
+    kept
 }
 
 impl Placing<'_> {
@@ -78,6 +79,17 @@ impl Placing<'_> {
             cards.iter().map(|card| card.memory.value as f64 / card.memory_rate.value as f64).sum();
         let class = device_class(self.request.machine.architecture.as_deref());
         (held / time, u32::try_from(cards.len()).unwrap_or(u32::MAX), class)
+    }
+
+    /// Tokens that run through the layers together: as given, else the engine's default.
+    pub(super) fn micro_batch(&self) -> u64 {
+        let reserve = &self.request.reserve;
+        let planned = self.engine.memory.as_ref().is_some_and(|memory| memory.buffers.is_some());
+        reserve.micro_batch.unwrap_or(if planned {
+            crate::reserve::MICRO_BATCH
+        } else {
+            reserve.chunk
+        })
     }
 
     fn mxfp4(&self) -> bool {
@@ -157,7 +169,7 @@ impl Placing<'_> {
     /// A chunk of a prompt in the middle of the context.
     fn chunk(&self, step: &Step) -> Option<Chunk> {
         let request = self.request;
-        let tokens = request.reserve.chunk.min(request.context).max(1) as f64;
+        let tokens = self.micro_batch().min(request.context).max(1) as f64;
         let parameters = request.model.parameters();
         let experts = &self.weights.bytes.experts;
         let touched = experts.iter().map(|layer| {

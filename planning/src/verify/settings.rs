@@ -132,6 +132,7 @@ fn placement(words: &Words) -> Option<Placement> {
     }
     if let Some(layers) = first(&[
         &["#", "of", "#", "layers", "on", "~gpu"],
+        &["#", "of", "#", "layers", "on", "the"],
         &["#", "of", "#", "layers", "offloaded"],
     ]) {
         return Some(Placement::LayersOnAccelerator(layers));

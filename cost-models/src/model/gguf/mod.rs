@@ -106,6 +106,7 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
             norm_after_mixer: 0,
             other_norms: 0,
             streams: 1,
+            stream_rank: None,
         });
     }
     if experts_of_layers.is_empty() {
@@ -121,6 +122,7 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
         hidden: keys.need_width("embedding_length")?,
         vocab: keys.vocab(vocab)?,
         tied: parts.weights.lm_head == 0,
+        tables: 0,
         max_context: keys.tokens("context_length")?,
         layers,
         mtp_layers,

@@ -85,7 +85,7 @@ fn order(tensor: &Tensor) -> u32 {
         (Part::Dense, Role::Query | Role::Output) => 4,
         (Part::Dense, _) => 5,
         (Part::Embedding, _) => 6,
-        (Part::Outside | Part::Head, _) => 7,
+        (Part::Outside | Part::Table | Part::Head, _) => 7,
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Stored {
     pub bytes: GgufBytes,
     /// What the file's own size says over the formulas.
     pub factor: f64,
+    /// The mix is known, not the size alone.
+    pub known: bool,
 }
 
 impl<'a> Case<'a> {
@@ -37,7 +39,7 @@ impl<'a> Case<'a> {
         let memory = engine.memory.as_ref();
         let memory =
             memory.ok_or_else(|| WhyNot::new(format!("no memory of {} is known", engine.name)))?;
-        let told = Told::of(&row.notes, &row.settings);
+        let told = Told::of(&files.notes(row), &row.settings);
         let file = files.get(row).cloned();
         Ok(Self { row, engine, memory, model, told, file })
     }
@@ -69,7 +71,7 @@ impl<'a> Case<'a> {
             (Err(error), None) => return Err(WhyNot::new(error.to_string())),
         };
         let factor = size.map_or(1.0, |size| size / (bytes.total().max(1) as f64));
-        Ok(Stored { bytes, factor })
+        Ok(Stored { bytes, factor, known: mix.is_ok() })
     }
 
     pub(super) fn context(&self) -> Result<u64, WhyNot> {
@@ -117,8 +119,8 @@ impl<'a> Case<'a> {
     /// The number behind a name in the spread, as in `tp8`.
     pub(super) fn spread(&self, name: &str) -> Option<u32> {
         let words = self.row.spread.split([' ', ',', '+']);
-        let found = words.filter_map(|word| word.trim().strip_prefix(name)?.parse().ok());
-        found.filter(|count| (1..=1024).contains(count)).next()
+        let mut found = words.filter_map(|word| word.trim().strip_prefix(name)?.parse().ok());
+        found.find(|count| (1..=1024).contains(count))
     }
 
     /// Ranks of a pipeline and slices together, where the report gives their product alone.

@@ -3,10 +3,17 @@
 use std::collections::HashMap;
 
 use super::super::MemoryRow;
+use super::super::settings::Told;
 
-/// What reports say of files, by source, model and format.
+/// What reports say of files and runs, by source, model and format.
 #[derive(Debug, Default)]
-pub struct Files(HashMap<(String, String, String), File>);
+pub struct Files {
+    files: HashMap<Key, File>,
+    /// By settings too: notes of rows that say where weights are.
+    placed: HashMap<(Key, String), String>,
+}
+
+type Key = (String, String, String);
 
 /// A file of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,7 +30,7 @@ impl Files {
     pub fn of(rows: &[MemoryRow]) -> Self {
         let mut files = Self::default();
         for row in rows.iter().filter(|row| row.kind == "file_size" && !row.source.is_empty()) {
-            let file = files.0.entry(key(row)).or_default();
+            let file = files.files.entry(key(row)).or_default();
             if row.format.contains('[') {
                 file.table.get_or_insert_with(|| row.format.clone());
             }
@@ -35,15 +42,30 @@ impl Files {
             };
             file.bytes.get_or_insert(row.value * unit);
         }
+        for row in rows.iter().filter(|row| !row.source.is_empty()) {
+            if Told::of(&row.notes, "").placement.is_some() {
+                let run = (key(row), row.settings.clone());
+                files.placed.entry(run).or_insert_with(|| row.notes.clone());
+            }
+        }
         files
     }
 
     pub(super) fn get(&self, row: &MemoryRow) -> Option<&File> {
-        self.0.get(&key(row))
+        self.files.get(&key(row))
+    }
+
+    /// Notes of this run that say where weights are: the row's own, else those of another row of its log.
+    pub(super) fn notes(&self, row: &MemoryRow) -> String {
+        if Told::of(&row.notes, "").placement.is_some() || row.source.is_empty() {
+            return row.notes.clone();
+        }
+        let of_run = self.placed.get(&(key(row), row.settings.clone()));
+        of_run.map_or_else(|| row.notes.clone(), |notes| format!("{}; {notes}", row.notes))
     }
 }
 
-fn key(row: &MemoryRow) -> (String, String, String) {
+fn key(row: &MemoryRow) -> Key {
     let format = row.format.split('[').next().unwrap_or_default().trim().to_owned();
     (row.source.clone(), row.model.clone(), format)
 }

@@ -1,7 +1,7 @@
 //! Keys, values and states.
 
 use hotset_cost_models::Model;
-use hotset_cost_models::model::layer::{LatentAttention, Mixer};
+use hotset_cost_models::model::layer::{LatentAttention, Layer, Mixer};
 use hotset_cost_models::model::{EngineLayout, KvBytes, KvFormat};
 
 use super::super::{Prediction, WhyNot};
@@ -112,6 +112,11 @@ fn pages(case: &Case<'_>) -> EngineLayout {
 
 /// Keys, values and states of so many sequences, on one rank.
 pub(super) fn bytes(case: &Case<'_>, context: u64, sequences: u64) -> Result<KvBytes, WhyNot> {
+    let compressed = |layer: &Layer| matches!(layer.mixer, Mixer::Compressed(_));
+    if case.engine.pages == Pages::Vllm && case.model.layers.iter().any(compressed) {
+        let why = "pages of a compressed past differ tenfold between versions of the engine";
+        return Err(WhyNot::new(why));
+    }
     let kept = format(&case.row.kv_type)?;
     let mut tensor = case.parallel().tensor;
     let mut model = as_kept(case);

@@ -28,6 +28,8 @@ pub(super) struct Parts {
     pub layers: f64,
     /// How far the parts are known.
     pub range: f64,
+    /// Only the whole is known, by its size.
+    whole_alone: bool,
     stored: Stored,
 }
 
@@ -47,6 +49,7 @@ impl Parts {
             experts: bytes.experts() as f64 * stored.factor,
             layers: case.model.moe_layers().count().max(1) as f64,
             range: if case.told.about { range + 0.05 } else { range },
+            whole_alone: !stored.known,
             stored,
         })
     }
@@ -122,7 +125,11 @@ fn placed(case: &Case<'_>) -> Result<Placement, WhyNot> {
 pub(super) fn on_accelerators(case: &Case<'_>) -> Result<Prediction, WhyNot> {
     case.buffers()?;
     let parts = Parts::of(case)?;
-    let mut bytes = parts.on_accelerators(placed(case)?);
+    let placement = placed(case)?;
+    if parts.whole_alone && placement != Placement::Accelerator {
+        return Err(WhyNot::new("the file's mix is not known: which tensors have more bits?"));
+    }
+    let mut bytes = parts.on_accelerators(placement);
     if !case.memory.embedding_on_host {
         bytes += parts.embedding;
     }

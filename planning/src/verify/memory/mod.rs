@@ -19,6 +19,9 @@ use case::Case;
 /// What printing rounds away, and tensors of a few bytes that no formula has.
 const EXACT: f64 = 0.01;
 
+/// What publishers round to when they say how much of a model is active, with embeddings or without.
+const PUBLISHED: f64 = 0.1;
+
 /// Predicts what a report of memory gives, in the report's unit.
 ///
 /// # Errors
@@ -27,7 +30,7 @@ pub fn predict(row: &MemoryRow, known: &Known, files: &Files) -> Result<Predicti
     let model = known.models.find(&row.model)?;
     match row.kind.as_str() {
         "params_total" => return unit(row, total(row, &model)),
-        "params_active" => return unit(row, Prediction::within(active(&model), 0.05)),
+        "params_active" => return unit(row, Prediction::within(active(&model), PUBLISHED)),
         _ => {}
     }
     let engine = known.engine(&row.engine)?;
@@ -74,7 +77,9 @@ fn unit(row: &MemoryRow, prediction: Prediction) -> Result<Prediction, WhyNot> {
 
 /// Parameters as counted for publishing: draft layers where a note says so.
 fn total(row: &MemoryRow, model: &Model) -> Prediction {
-    let drafted = row.notes.contains("with draft") || row.notes.contains("and draft");
+    let drafted = row.notes.contains("with draft")
+        || row.notes.contains("and draft")
+        || row.notes.contains("draft layers counted");
     let (mtp, experts) = model.mtp_parameters();
     let expert = model.moe_layers().last().map_or(0, |(_, experts)| {
         experts.shape.weights().saturating_add(experts.shape.bias_elements())

@@ -68,11 +68,7 @@ fn formats(case: &Case<'_>) -> Result<Formats, WhyNot> {
 fn on_rank(case: &Case<'_>) -> Result<(WeightBytes, f64), WhyNot> {
     let formats = formats(case)?;
     let bytes = case.model.weights(&formats, case.parallel());
-    let padding = case.memory.padding.iter().find(|p| p.format == formats.experts.name());
-    let multiple = padding.map_or(1.0, |padding| padding.multiple.value).max(1.0);
-    let inner = case.model.moe_layers().map(|(_, experts)| f64::from(experts.shape.inner_width));
-    let inner = inner.fold(1.0, f64::max);
-    Ok((bytes, (inner / multiple).ceil() * multiple / inner))
+    Ok((bytes, case.memory.padded(formats.experts, &case.model)))
 }
 
 /// Bytes of weights on one rank.
@@ -117,8 +113,9 @@ fn memory(case: &Case<'_>) -> Result<f64, WhyNot> {
 /// Activations of a step's tokens.
 pub(super) fn activations(case: &Case<'_>) -> Result<Prediction, WhyNot> {
     let rules = case.profile()?;
-    let tokens = case.row.batch.map_or(rules.tokens.value, |tokens| tokens as f64);
-    let elements = tokens * case.model.hidden as f64;
+    let usual = rules.tokens_on(case.row.gpu_mem_gib.map(|gib| gib * GIB));
+    let tokens = case.row.batch.map_or(usual, |tokens| tokens as f64);
+    let elements = rules.elements(tokens, &case.model, case.parallel().tensor);
     let bytes = &rules.activation_bytes;
     Ok(Prediction {
         predicted: elements * bytes.value,
@@ -129,16 +126,31 @@ pub(super) fn activations(case: &Case<'_>) -> Result<Prediction, WhyNot> {
 
 /// What the engine takes beside weights, keys and values.
 pub(super) fn beside(case: &Case<'_>) -> Result<Prediction, WhyNot> {
-    if case.told.has(&["workspace"]) || case.told.has(&["non-torch"]) {
+    if case.told.has(&["workspace"]) || case.row.notes.trim_start().starts_with("non-torch") {
         return Err(WhyNot::new("one backend's workspace alone, which depends on its version"));
     }
     let (rules, step) = (case.profile()?, activations(case)?);
     let fixed = &rules.fixed_gib;
-    Ok(Prediction {
+    let mut beside = Prediction {
         predicted: step.predicted + fixed.value * GIB,
         low: step.low + fixed.low() * GIB,
         high: step.high + fixed.high() * GIB,
-    })
+    };
+    if shared_memory(&case.row.gpu) {
+        let system = &rules.system_gib;
+        beside.predicted += system.value * GIB;
+        beside.low += system.low() * GIB;
+        beside.high += system.high() * GIB;
+    }
+    Ok(beside)
+}
+
+/// Whether the system and the accelerator have one memory.
+pub(super) fn shared_memory(gpu: &str) -> bool {
+    let gpu = gpu.to_lowercase();
+    ["unified", "spark", "gb10", "strix", "8060s", "apple", "jetson"]
+        .iter()
+        .any(|n| gpu.contains(n))
 }
 
 pub(super) fn graphs(case: &Case<'_>) -> Result<Prediction, WhyNot> {

@@ -38,7 +38,7 @@ pub(super) fn runs_out(case: &Case<'_>) -> Result<Prediction, WhyNot> {
 }
 
 fn unified(case: &Case<'_>) -> bool {
-    case.row.gpu.contains("unified") || case.row.settings.contains("unified machine")
+    paged::shared_memory(&case.row.gpu) || case.row.settings.contains("unified machine")
 }
 
 /// Bytes of the fullest device of a planned graph: layers are whole, so that one may have one more than others.
