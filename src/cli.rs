@@ -1,6 +1,7 @@
 //! The flags and their help.
 
 mod experiment;
+mod machines;
 mod plan;
 mod serving;
 mod timing;
@@ -16,6 +17,7 @@ use crate::output::OutputArgs;
 use crate::parse;
 
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
+pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
 pub use timing::{
@@ -68,6 +70,9 @@ pub enum Command {
     Trace(TraceCommand),
     /// Fit, list or show links and machines
     Link(LinkArgs),
+    /// List machines to plan for, show one, or find out about this one
+    #[command(visible_alias = "machine")]
+    Machines(MachinesArgs),
     /// List policies and prefetchers, or define one
     Policies(PoliciesArgs),
 }

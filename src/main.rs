@@ -69,6 +69,7 @@ fn run(cli: Cli) -> Result<Ending, Fault> {
         Command::Trace(TraceCommand::Validate(args)) => commands::trace::validate(&args),
         Command::Trace(TraceCommand::Shuffle(args)) => commands::trace::shuffle(&args),
         Command::Link(args) => commands::link::run(&args),
+        Command::Machines(args) => commands::machines::run(&args),
         Command::Policies(args) => commands::policies::run(&args),
     }
 }

@@ -14,6 +14,7 @@ mod error;
 mod fit;
 mod kernels;
 mod memory;
+pub mod placement;
 mod plan;
 mod preflight;
 mod pricing;

@@ -186,6 +186,8 @@ pub enum MissPricing {
     Fetch,
     /// Some are fetched and the host's cores serve the others, so that both finish together.
     Balanced,
+    /// The host's cores serve all.
+    Host,
 }
 
 /// What a step takes beside what is calculated.

@@ -11,7 +11,7 @@ use crate::weights::RankWeights;
 const MIB: f64 = (1u64 << 20) as f64;
 const GIB: f64 = (1u64 << 30) as f64;
 /// llama.cpp's micro-batch.
-const MICRO_BATCH: u64 = 512;
+pub(crate) const MICRO_BATCH: u64 = 512;
 
 /// An engine's lines.
 pub(crate) struct EngineLines {

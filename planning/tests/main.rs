@@ -4,5 +4,6 @@ mod properties;
 mod receipts;
 mod recordings;
 mod reported;
+mod reported_speeds;
 mod shared;
 mod speeds;

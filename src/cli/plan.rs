@@ -20,6 +20,7 @@ Examples:
   hotset plan --model gpt-oss-120b --machine rtx-4090 --vary gpu-memory=16,24,32,48
   hotset plan --model GLM-5.2 --machine h200 --trace bundled --stand-in --vary users=1..32
   hotset plan --model ./config.json --machine rtx-4090 --histogram imatrix.gguf
+  hotset plan --model gpt-oss-120b --machine rtx-4090 --host ddr5-6000x2:96GB --cpu-moe auto
   hotset plan --model DeepSeek-V3 --machine 8xh200 --accept 80% --vary speculate=0..4
 
 What can be varied: gpu-memory and host-memory (GiB), link, format (of the experts), kv, context,
@@ -82,10 +83,16 @@ pub struct SettingArgs {
     /// Plan a configuration of an unknown architecture although some of its keys are not understood
     #[arg(long)]
     pub allow_unknown: bool,
-    /// A built-in name, several of one (4xdgx-spark), or a file of one's own (.toml, as in
-    /// docs/metrics.md)
+    /// A built-in name (see 'hotset machines'), several of one (4xdgx-spark), cards of several kinds
+    /// (rtx-5090+rtx-3090, with --cpu-moe), or a file of one's own (.toml, as in docs/metrics.md)
     #[arg(long, value_name = "MACHINE")]
     pub machine: String,
+    /// Other host memory beside it: ddr5-6000x2:96GB, epyc-genoa:768GB
+    #[arg(long, value_name = "HOST", value_parser = parse::host)]
+    pub host: Option<hotset::cost_models::HostSpec>,
+    /// Storage of another rate: 7GB/s
+    #[arg(long, value_name = "RATE", value_parser = parse::bytes_a_second)]
+    pub disk: Option<u64>,
     /// Tokens that each sequence may hold
     #[arg(long, value_name = "N", default_value_t = 8192)]
     pub context: u64,
@@ -158,6 +165,10 @@ pub struct SpreadArgs {
     /// How weights are loaded
     #[arg(long, value_enum, default_value_t = LoadName::Mapped)]
     pub load: LoadName,
+    /// Experts of so many layers are computed by the host (llama.cpp's -ncmoe): a number, all, or
+    /// auto, the fewest that fit; several cards take layers in turn
+    #[arg(long, value_name = "N|all|auto", value_parser = parse::host_layers)]
+    pub cpu_moe: Option<hotset::planning::placement::HostLayers>,
     /// Experts that host memory does not hold may not stay on disk
     #[arg(long)]
     pub no_disk: bool,
@@ -291,6 +302,8 @@ pub enum PlanMissName {
     Fetch,
     /// Host cores serve some, so that both finish together
     Balanced,
+    /// Host cores serve all
+    Host,
 }
 
 impl From<PlanMissName> for MissPricing {
@@ -298,6 +311,7 @@ impl From<PlanMissName> for MissPricing {
         match name {
             PlanMissName::Fetch => Self::Fetch,
             PlanMissName::Balanced => Self::Balanced,
+            PlanMissName::Host => Self::Host,
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod experiment;
 pub mod link;
 mod link_fit;
 mod link_price;
+pub mod machines;
 pub mod plan;
 pub mod policies;
 pub mod replay;

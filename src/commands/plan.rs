@@ -2,7 +2,8 @@
 
 use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel, UnknownKeys};
 use hotset::cost_models::{Model, SlotLayout};
-use hotset::planning::engine::Pages;
+use hotset::planning::engine::{Pages, find_engine};
+use hotset::planning::placement::{HostLayers, place};
 use hotset::planning::{
     Axis, Knob, MemoryReserve, Offload, PlanError, Request, Routing, Speculation, Storage,
 };
@@ -25,6 +26,9 @@ const MICRO_BATCH: u64 = 512;
 /// Plans, or plans at many values.
 pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let request = request(&args.setting)?;
+    if let Some(layers) = args.setting.spread.cpu_moe {
+        return placed(args, &request, layers);
+    }
     let axes: Vec<Axis> =
         args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
     let drafted =
@@ -50,6 +54,34 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
         hotset::reports::what_if(&report)?
     };
     output::give(&output, &args.output)?;
+    Ok(Ending::Passed)
+}
+
+/// Plans with experts of whole layers on the host.
+fn placed(args: &PlanArgs, request: &Request, layers: HostLayers) -> Result<Ending, Fault> {
+    let machine = &args.setting.machine;
+    let given = [
+        ("--trace", args.trace.is_some()),
+        ("--histogram", args.histogram.is_some()),
+        ("--vary", !args.vary.is_empty()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|flag| flag.1) {
+        return Err(Fault::Usage(format!(
+            "{flag} is for experts that are copied: with --cpu-moe whole layers are computed where they are"
+        )));
+    }
+    let more: Vec<_> = machine
+        .split('+')
+        .skip(1)
+        .map(|name| parse::hardware(name.trim()))
+        .collect::<Result<_, _>>()?;
+    let mut request = request.clone();
+    if request.engine.is_none() {
+        // What most people compute experts on the host with.
+        request.engine = Some(find_engine("llama.cpp")?);
+    }
+    let report = place(&request, layers, &more)?;
+    output::give(&hotset::reports::placed(&report)?, &args.output)?;
     Ok(Ending::Passed)
 }
 
@@ -101,11 +133,22 @@ fn model(args: &SettingArgs) -> Result<Model, Fault> {
 fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let SettingArgs { formats, spread, room, pace, .. } = args;
     let model = model(args)?;
-    let machine = parse::hardware(&args.machine)?;
+    let first = match spread.cpu_moe {
+        Some(_) => args.machine.split('+').next().unwrap_or_default().trim(),
+        None => &args.machine,
+    };
+    let mut machine = parse::hardware(first)?;
+    if let Some(host) = &args.host {
+        machine = machine.with_host(host).map_err(|why| Fault::Usage(format!("--host {why}")))?;
+    }
+    if let Some(disk) = args.disk {
+        machine = machine.with_disk(disk);
+    }
     if !(1.0..=16.0).contains(&formats.slot_multiplier) {
         return Err(Fault::Usage("--slot-multiplier must be 1 to 16".to_owned()));
     }
-    let tensor = spread.tp.unwrap_or(if spread.ep > 1 { 1 } else { machine.accelerators });
+    let whole = spread.ep > 1 || spread.cpu_moe.is_some();
+    let tensor = spread.tp.unwrap_or(if whole { 1 } else { machine.accelerators });
     let drafts = pace.speculate;
     let engine = parse::engine(&formats.engine)?;
     let planned = engine.as_ref().and_then(|engine| engine.memory.as_ref()?.buffers.as_ref());

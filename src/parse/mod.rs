@@ -12,4 +12,7 @@ pub use machines::{Profile, engine, hardware, link, links, machine, profile, pro
 pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
 pub use policies::{admissions, admitted, policies, prefetch, prefetch_suggestion};
 pub use shares::{share, training_share};
-pub use sizes::{ExpertFormat, checkpoint, expert_format, expert_size, mix, size, weight_format};
+pub use sizes::{
+    ExpertFormat, bytes_a_second, checkpoint, expert_format, expert_size, host, host_layers, mix,
+    size, weight_format,
+};

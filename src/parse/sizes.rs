@@ -1,14 +1,37 @@
 //! Sizes: of experts, of checkpoints, of what lies in memory.
 
 use hotset::cost_models::format::Recipe;
-use hotset::cost_models::{ByteSize, ExpertShape, Mix, WeightFormat};
+use hotset::cost_models::{ByteSize, ExpertShape, HostSpec, Mix, WeightFormat};
 use hotset::planning::Checkpoint;
+use hotset::planning::placement::HostLayers;
 
 use crate::names::suggestion;
 
 /// A size in bytes.
 pub fn size(text: &str) -> Result<u64, String> {
     text.parse::<ByteSize>().map(ByteSize::bytes).map_err(|error| error.to_string())
+}
+
+/// Host memory, `ddr5-6000x2:96GB`.
+pub fn host(text: &str) -> Result<HostSpec, String> {
+    text.parse()
+}
+
+/// Bytes a second, `7GB/s`.
+pub fn bytes_a_second(text: &str) -> Result<u64, String> {
+    hotset::cost_models::hardware::host::rate(text)
+}
+
+/// Layers whose experts the host computes: a number, `all` or `auto`.
+pub fn host_layers(text: &str) -> Result<HostLayers, String> {
+    match text {
+        "auto" => Ok(HostLayers::Auto),
+        "all" => Ok(HostLayers::All),
+        number => number
+            .parse()
+            .map(HostLayers::Layers)
+            .map_err(|_| "give a number of layers, all, or auto (the fewest that fit)".to_owned()),
+    }
 }
 
 /// A checkpoint's size, and of it the experts': `433GB`, `433GB:419GB`.

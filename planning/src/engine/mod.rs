@@ -6,6 +6,7 @@
 pub mod buffers;
 mod figure;
 pub mod memory;
+pub mod prefill;
 pub mod speed;
 
 use std::path::Path;
@@ -16,7 +17,7 @@ use thiserror::Error;
 
 pub use figure::{Fitted, Spread};
 pub use memory::{BufferRules, EngineMemory, Latent, ProfileRules};
-pub use speed::EngineSpeed;
+pub use speed::{EngineSpeed, SpeedFigures};
 
 /// An engine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -62,7 +63,7 @@ pub struct UnknownEngine {
     pub known: Vec<String>,
 }
 
-const ENGINES: [&str; 11] = [
+const ENGINES: [&str; 12] = [
     include_str!("../../engines/llama-cpp.toml"),
     include_str!("../../engines/ik-llama-cpp.toml"),
     include_str!("../../engines/vllm.toml"),
@@ -74,6 +75,7 @@ const ENGINES: [&str; 11] = [
     include_str!("../../engines/ds4.toml"),
     include_str!("../../engines/imp.toml"),
     include_str!("../../engines/colibri.toml"),
+    include_str!("../../engines/bigmoeonedge.toml"),
 ];
 
 /// Every engine that comes with the crate, in a fixed order.
