@@ -65,14 +65,17 @@ fn every_field_that_a_message_names_has_its_flag() {
     }
 }
 
-/// What messages and sources may say: flags of cargo, llama.cpp, vLLM and SGLang, and a picture of a range.
-const ALLOWED: [&str; 6] = [
+/// What messages and sources may say: flags of cargo, llama.cpp, vLLM, SGLang and nvidia-smi, and a picture of
+/// a range.
+const ALLOWED: [&str; 8] = [
     "--enable-return-routed-experts",
     "--enforce-eager",
     "--features parquet",
+    "--format=csv",
     "--inserts",
     "--o--",
     "--output-format gguf",
+    "--query-gpu",
 ];
 
 /// Whether a string in a line of code names a flag: `--` and a small letter, as in `--users`.

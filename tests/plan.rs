@@ -113,7 +113,7 @@ fn what_cannot_be_is_refused() {
         refused(&[&["plan"], flags].concat(), parts);
     };
     plan(&["--model", "DeepSeek-V33", "--machine", "h200"], &["did you mean `DeepSeek-V3`?"]);
-    plan(&["--model", "OLMoE-1B-7B", "--machine", "h20"], &["did you mean `h200`?"]);
+    plan(&["--model", "OLMoE-1B-7B", "--machine", "h2oo"], &["did you mean `h200`?"]);
     plan(&["--model", "Kimi-K3", "--machine", "8xh200"], &["give a format"]);
     let other = ["--model", "Qwen3-30B-A3B", "--machine", "h200", "--trace", "bundled"];
     plan(&other, &["16 layers x 64 experts", "48 layers x 128 experts", "--stand-in"]);
@@ -262,7 +262,7 @@ fn a_fitted_profiles_link() {
 #[test]
 fn a_plan_by_counts_is_a_replay_of_static_placement() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("counts.npy");
+    let path = folder.path().join("uses.npy");
     let trace = hotset::traces::bundled().unwrap();
     let mut uses = vec![0.0; 16 * 64];
     let decode = || (0..trace.tokens()).filter(|&row| trace.phases()[row] == 1);
@@ -285,7 +285,7 @@ fn a_plan_by_counts_is_a_replay_of_static_placement() {
     assert!((planned - misses as f64).abs() < 0.01, "{planned} against {misses}");
     assert_eq!(plan["routing"]["kind"], "histogram");
     assert_eq!(plan["routing"]["format"], "moe-infinity");
-    assert!(stdout(&by_counts).contains("counts counts.npy"));
+    assert!(stdout(&by_counts).contains("counts uses.npy"));
 
     let both = [&by_counts[..], &["--trace", "bundled"]].concat();
     refused(&both, &["--histogram", "--trace", "cannot be used with"]);

@@ -6,7 +6,8 @@
 use hotset_cost_models::hardware::Basis;
 
 use crate::engine::buffers::Placed;
-use crate::memory::{self, MemoryLine};
+use crate::memory;
+use crate::memory_line::MemoryLine;
 use crate::request::Bank;
 use crate::reserve;
 use crate::verdict::{Binding, Fit, FitVerdict};

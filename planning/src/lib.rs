@@ -14,6 +14,7 @@ mod error;
 mod fit;
 mod kernels;
 mod memory;
+mod memory_line;
 pub mod placement;
 mod plan;
 mod preflight;
@@ -35,7 +36,7 @@ pub use axis::{Axis, Knob, MOST_POINTS};
 pub use coefficient::Coefficient;
 pub use error::PlanError;
 pub use fit::fit;
-pub use memory::MemoryLine;
+pub use memory_line::MemoryLine;
 pub use plan::{Longest, PlanReport, plan};
 pub use preflight::{Preflight, preflight};
 pub use request::{

@@ -5,36 +5,12 @@
 
 use hotset_cost_models::hardware::Basis;
 use hotset_cost_models::model::Mixer;
-use serde::Serialize;
 
 use crate::Request;
+use crate::memory_line::MemoryLine;
 use crate::request::Load;
 use crate::reserve::EngineLines;
 use crate::weights::RankWeights;
-
-/// Bytes for one purpose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MemoryLine {
-    /// The purpose.
-    pub name: &'static str,
-    /// Bytes.
-    pub bytes: u64,
-    /// How far to trust them.
-    pub basis: Basis,
-    /// Where they come from.
-    pub source: String,
-}
-
-impl MemoryLine {
-    pub(crate) fn new(
-        name: &'static str,
-        bytes: u64,
-        basis: Basis,
-        source: impl Into<String>,
-    ) -> Self {
-        Self { name, bytes, basis, source: source.into() }
-    }
-}
 
 pub(crate) fn gib(bytes: u64) -> f64 {
     bytes as f64 / (1u64 << 30) as f64

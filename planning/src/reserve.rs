@@ -5,7 +5,7 @@ use hotset_cost_models::hardware::Basis;
 use crate::Request;
 use crate::engine::buffers::{Graph, Placed};
 use crate::engine::memory::{BufferRules, EngineMemory, ProfileRules};
-use crate::memory::MemoryLine;
+use crate::memory_line::MemoryLine;
 use crate::weights::RankWeights;
 
 const MIB: f64 = (1u64 << 20) as f64;

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::memory::{self, MemoryLine};
+use crate::memory;
+use crate::memory_line::MemoryLine;
 
 /// How a model fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

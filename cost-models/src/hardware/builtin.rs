@@ -3,48 +3,15 @@
 //! In `hardware/`: one file a machine that is described in full, and one file a family of cards. A name may be
 //! multiplied (`4xdgx-spark`, `8xh200`): accelerators fill a host before another one is taken.
 
-use toml::{Table, Value};
+use toml::Table;
 
+use super::Hardware;
 use super::file::from_table;
-use super::{Hardware, family};
-use crate::builtin::nearest;
+use super::tables::{find_table, name, tables};
 use crate::error::UnknownMachine;
-
-/// In full, in the order of listings.
-const MACHINES: [&str; 8] = [
-    include_str!("../../hardware/zgx-fury.toml"),
-    include_str!("../../hardware/rtx-pro-6000.toml"),
-    include_str!("../../hardware/a100-40gb.toml"),
-    include_str!("../../hardware/dgx-spark.toml"),
-    include_str!("../../hardware/h200.toml"),
-    include_str!("../../hardware/rtx-3090.toml"),
-    include_str!("../../hardware/rtx-4090.toml"),
-    include_str!("../../hardware/rtx-5090.toml"),
-];
-
-/// Other names for built-in machines.
-const ALIASES: [(&str, &str); 8] = [
-    ("gb10", "dgx-spark"),
-    ("gb300", "zgx-fury"),
-    ("spark", "dgx-spark"),
-    ("a100", "a100-40gb"),
-    ("rtx-3060-12gb", "rtx-3060"),
-    ("rtx-4060-ti-16gb", "rtx-4060-ti"),
-    ("rtx-5060-ti-16gb", "rtx-5060-ti"),
-    ("rtx-3080-10gb", "rtx-3080"),
-];
 
 /// More accelerators than this are a typing error.
 const MAX_MULTIPLE: u32 = 1024;
-
-fn tables() -> Vec<Table> {
-    let single = |text: &&str| toml::from_str::<Table>(text).expect("built-in machines are TOML");
-    MACHINES.iter().map(single).chain(family::tables()).collect()
-}
-
-fn name(table: &Table) -> &str {
-    table.get("name").and_then(Value::as_str).unwrap_or_default()
-}
 
 /// Every machine that comes with the crate, with one accelerator, in a fixed order.
 ///
@@ -65,21 +32,6 @@ pub fn find_hardware(name: &str) -> Result<Hardware, UnknownMachine> {
         find_table(single).map_err(|error| UnknownMachine { name: name.into(), ..error })?;
     let machine = from_table(table, single).expect("built-in machines are valid");
     Ok(machine.with_accelerators(multiple))
-}
-
-/// The fields of the built-in machine of this name.
-pub(super) fn find_table(single: &str) -> Result<Table, UnknownMachine> {
-    let lower = single.to_lowercase();
-    let wanted =
-        ALIASES.iter().find(|(alias, _)| *alias == lower).map_or(lower.as_str(), |found| found.1);
-    let mut tables = tables();
-    match tables.iter().position(|table| name(table) == wanted) {
-        Some(index) => Ok(tables.swap_remove(index)),
-        None => {
-            let known: Vec<String> = tables.iter().map(|table| name(table).to_owned()).collect();
-            Err(UnknownMachine { name: single.into(), nearest: nearest(single, &known), known })
-        }
-    }
 }
 
 /// The built-in machine of a device as drivers and reports name it (`NVIDIA GeForce RTX 4090`, `Apple M4 Max`); where

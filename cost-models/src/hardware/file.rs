@@ -12,7 +12,7 @@ use toml::{Table, Value};
 use super::figures::{self, Compute, Rate, Readable, Share, Size, bytes_a_second, sourced};
 use super::host::HostSpec;
 use super::pcie::Slot;
-use super::{Basis, Figure, Hardware, builtin};
+use super::{Basis, Figure, Hardware, tables};
 use crate::builtin::find_link;
 use crate::error::ProfileError;
 use crate::link::{Link, LinkKind, ps_per_mib};
@@ -150,7 +150,7 @@ impl Fields {
     /// Takes what is not given from the machine named as base.
     fn base(&mut self) {
         let Some(name) = self.text("base") else { return };
-        match builtin::find_table(&name) {
+        match tables::find_table(&name) {
             Ok(base) => {
                 for (key, value) in base {
                     self.table.entry(key).or_insert(value);

@@ -11,6 +11,7 @@ mod figures;
 mod file;
 pub mod host;
 pub mod pcie;
+mod tables;
 
 use std::fmt;
 

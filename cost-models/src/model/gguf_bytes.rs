@@ -111,7 +111,10 @@ impl Model {
     /// assert_eq!(file.total() >> 20, 17_691); // 17.28 GiB
     /// ```
     pub fn gguf_bytes(&self, mix: &Mix) -> GgufBytes {
-        assign::assign(self, mix)
+        match &mix.counts {
+            Some(table) => counts::bytes(self, mix, table),
+            None => assign::assign(self, mix),
+        }
     }
 
     /// The model as a file of this mix holds it: whatever weighs it then uses these bytes.

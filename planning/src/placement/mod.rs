@@ -12,7 +12,8 @@ use hotset_cost_models::{Hardware, Model};
 use serde::Serialize;
 
 use crate::engine::{Engine, buffers};
-use crate::memory::{self, MemoryLine};
+use crate::memory;
+use crate::memory_line::MemoryLine;
 use crate::request::Pace;
 use crate::weights::{RankWeights, weights};
 use crate::{Coefficient, PlanError, Request};

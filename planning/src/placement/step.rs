@@ -10,7 +10,8 @@ use crate::engine::buffers::Placed;
 use crate::engine::prefill::Chunk;
 use crate::engine::speed::{HostPrefill, Past, Step, device_class, host_class};
 use crate::kernels::{always_read, past_read};
-use crate::memory::{self, MemoryLine};
+use crate::memory;
+use crate::memory_line::MemoryLine;
 use crate::weights::RankWeights;
 use crate::{Coefficient, Request, reserve};
 

@@ -7,7 +7,7 @@ use hotset_sim::{CurveSetting, LruCurve, PhaseFilter, Scope, Semantics, Steps, W
 use hotset_traces::{IdColumn, Phase, Trace};
 
 use super::need::StepKind;
-use super::recorded::share_at;
+use super::place::share_at;
 use super::shape::MeanLayer;
 use super::stack::GroupStack;
 use crate::PlanError;

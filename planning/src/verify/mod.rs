@@ -4,6 +4,7 @@
 //! its format and the engine's profile alone, or says why it cannot be.
 
 mod check;
+mod checked;
 pub mod memory;
 mod models;
 mod numbers;
@@ -17,7 +18,8 @@ use serde::Serialize;
 
 use crate::engine::{Engine, builtin_engines, called};
 
-pub use check::{CheckedRow, VerifyReport, verify};
+pub use check::{VerifyReport, verify};
+pub use checked::CheckedRow;
 pub use models::Models;
 pub use reader::{MOST_ROWS, ReportError, Reports};
 pub use row::{MemoryRow, SpeedKind, SpeedRow};

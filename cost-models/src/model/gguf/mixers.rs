@@ -1,8 +1,8 @@
 //! What mixes tokens in a layer of a GGUF file: told by the tensors that the layer has.
 
-use super::LayerTensors;
 use super::keys::Keys;
 use super::reader::Value;
+use super::sizes::LayerTensors;
 use crate::model::ModelError;
 use crate::model::layer::{
     AttentionSpan, GatedDelta, HeadsAttention, Indexer, KimiDelta, LatentAttention, Mamba1, Mamba2,

@@ -19,7 +19,7 @@ use crate::format::ExpertShape;
 use keys::Keys;
 use parts::{dense, shared};
 pub use reader::{Header, TensorInfo, Value, read_header};
-use sizes::{Sized, sized};
+use sizes::{LayerTensors, Sized, sized};
 
 impl Model {
     /// From a GGUF file, or any shard of several: the others must lie beside it.
@@ -142,8 +142,6 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
     };
     model.check(&origin)
 }
-
-type LayerTensors<'a> = BTreeMap<&'a str, &'a Sized>;
 
 /// Tensors of each block, by what follows `blk.N.`.
 fn by_layer(tensors: &[Sized], blocks: u64) -> Vec<LayerTensors<'_>> {

@@ -1,6 +1,6 @@
 //! Feed-forward parts beside the routed experts, told by their tensors.
 
-use super::LayerTensors;
+use super::sizes::LayerTensors;
 use crate::model::layer::{DenseMlp, SharedExperts};
 
 /// The shared experts of a layer; a width beyond any model's is not worth showing, and would overflow.

@@ -2,6 +2,8 @@
 //!
 //! Forks give ids from 42 on to types of their own, so there a known size must also agree with the next offset.
 
+use std::collections::BTreeMap;
+
 use super::reader::{Header, TensorInfo};
 use crate::format::GgmlType;
 use crate::model::{MAX_PARAMETERS, ModelError};
@@ -23,6 +25,9 @@ pub struct Sized {
     /// Its type's name, or `type N` for one that is not known.
     pub kind: String,
 }
+
+/// A layer's tensors by the ends of their names.
+pub type LayerTensors<'a> = BTreeMap<&'a str, &'a Sized>;
 
 /// Every tensor of a header with its size.
 ///

@@ -1,17 +1,13 @@
 //! Which type each tensor of a file has, by what its name says.
 
-use super::counts;
 use super::{Basis, GgufBytes, sum};
 use crate::format::{GgmlType, Mix, Named, Place, Recipe, Role, Shape};
 use crate::model::Model;
 use crate::model::layer::Mixer;
 use crate::model::tensors::{LatentTensors, Part, Tensor, tensors};
 
-/// The bytes of a mix.
+/// The bytes of a mix that is named.
 pub fn assign(model: &Model, mix: &Mix) -> GgufBytes {
-    if let Some(table) = &mix.counts {
-        return counts::bytes(model, mix, table);
-    }
     let list = tensors(model, LatentTensors::Split, keeps_drafts(model));
     match mix.named {
         Some(Named::Recipe(recipe)) => of_recipe(model, recipe, &list),
