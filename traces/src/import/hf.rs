@@ -62,7 +62,7 @@ pub(super) fn import(
     })?;
     drop(decode);
     let prompts = prompts.lengths();
-    into.backdated(&runs, &prompts)?;
+    into.backdated(&runs, &prompts);
     column_u32(input, "token_id", tokens, file.array("token_id")?, &mut |b| into.token_ids(b))?;
     if let Some(array) = file.array("topk_weights")? {
         weights(input, "topk_weights", [tokens, layers, top_k], array, into)?;
@@ -83,8 +83,8 @@ fn state(
         let problem = format!("says top-k {stated}, topk_ids has {top_k}");
         return Err(input.error("metadata", problem));
     }
-    into.stated_experts = into.stated_experts.max(number("num_experts"));
-    into.stated_name = into.stated_name.take().or(text("model").map(str::to_owned));
+    into.stated.experts = into.stated.experts.max(number("num_experts"));
+    into.stated.name = into.stated.name.take().or(text("model").map(str::to_owned));
     for key in ["engine", "engine_version", "note"] {
         if let Some(text) = text(key) {
             fact(into, key, text);

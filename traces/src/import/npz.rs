@@ -108,7 +108,7 @@ fn import_hotset(input: &Input<'_>, file: &mut dyn Arrays, into: &mut Collector<
     })?;
     drop(phase);
     let prompts = prompts.lengths();
-    into.backdated(&runs, &prompts)?;
+    into.backdated(&runs, &prompts);
     describe(input, &info, first, into)?;
 
     column_u32(input, "token_id", tokens, file.array("token_id")?, &mut |b| into.token_ids(b))?;
@@ -335,14 +335,14 @@ fn state_info(
         }
     }
     let small = |key: &str| stated(key).and_then(|n| u32::try_from(n).ok());
-    into.stated_experts = into.stated_experts.max(small("experts"));
+    into.stated.experts = into.stated.experts.max(small("experts"));
     let model = info.get("model").and_then(Value::as_str);
-    into.stated_name = into.stated_name.take().or(model.map(str::to_owned));
+    into.stated.name = into.stated.name.take().or(model.map(str::to_owned));
     if let Some(bytes) = info.get("expert_bytes").and_then(Value::as_array) {
         let numbers = layer_numbers(input, info, "moe_layer_ids", layers)?;
         let number = |index: usize| numbers.as_ref().map_or(index as u32, |all| all[index]);
         let all = bytes.iter().take(layers).enumerate();
-        into.stated_bytes =
+        into.stated.bytes =
             all.filter_map(|(index, bytes)| Some((number(index), bytes.as_u64()?))).collect();
     }
     // Labels and documents live on in the sequences; the rest is kept as it is.

@@ -91,15 +91,15 @@ pub(super) fn is_scattered(files: &[File], stored: &Stored) -> bool {
 /// What the files say of their model.
 fn state(input: &Input<'_>, files: &[File], into: &mut Collector<'_>) -> Result<()> {
     for file in files {
-        if let (Some(before), Some(now)) = (into.stated_experts, file.stated.experts)
+        if let (Some(before), Some(now)) = (into.stated.experts, file.stated.experts)
             && before != now
         {
             let problem = format!("{now} experts in one input, {before} in another");
             return Err(input.error("experts", problem));
         }
-        into.stated_experts = into.stated_experts.or(file.stated.experts);
-        if into.stated_name.is_none() {
-            into.stated_name.clone_from(&file.stated.model);
+        into.stated.experts = into.stated.experts.or(file.stated.experts);
+        if into.stated.name.is_none() {
+            into.stated.name.clone_from(&file.stated.model);
         }
     }
     Ok(())

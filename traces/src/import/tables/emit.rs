@@ -171,7 +171,7 @@ pub(super) fn emit(
         into.note(format!("{missing} layers are left out: no token has an expert in them"));
     }
     if kind != Kind::Ids {
-        into.stated_experts = into.stated_experts.max(u32::try_from(width).ok());
+        into.stated.experts = into.stated.experts.max(u32::try_from(width).ok());
     }
     let weighted = kind == Kind::Ids;
     let mut writer = Writer {
