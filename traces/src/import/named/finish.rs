@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cells::File;
-use super::passes::Met;
+use super::met::Met;
 use super::store::{Head, NO_PHASE, NO_TOKEN, Row, Rows as Stored};
 use crate::error::Result;
 use crate::import::collect::Collector;

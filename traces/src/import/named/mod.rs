@@ -6,8 +6,10 @@
 
 mod cells;
 mod finish;
+mod grid;
 mod json;
 mod kind;
+mod met;
 mod names;
 mod passes;
 mod record;
