@@ -50,8 +50,8 @@ pub use import::histogram::{
     refusal as histogram_refusal,
 };
 pub use import::{
-    Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import, import_bytes,
-    import_files, input_bytes, recognise, recognise_with,
+    ColumnName, Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import,
+    import_bytes, import_files, input_bytes, recognise, recognise_with,
 };
 pub use map::end_on_lost_pages;
 pub use reuse::ReuseHistogram;

@@ -72,7 +72,7 @@ use crate::trace::Trace;
 pub use detect::{Detected, detect, recognise, recognise_with};
 pub use info::FuzzTarget;
 pub use input::ReadProgress;
-pub use options::ImportOptions;
+pub use options::{ColumnName, ImportOptions};
 pub(crate) use registry::giving;
 pub use registry::{Format, formats};
 
