@@ -9,9 +9,9 @@ use super::arrays::{Arrays, column_u32, mismatch, required};
 use super::collect::Collector;
 use super::input::Input;
 use super::layers::Numbering;
-use super::npz::{self, Prompts, fact, runs, weights};
+use super::token_arrays::{Prompts, fact, layer_numbers, runs, weights};
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 const LAYOUT: &str = "a recording needs topk_ids, seq_id, position and is_decode";
 
@@ -30,7 +30,7 @@ pub(super) fn import(
     drop(ids);
     let numbers = match file.array("moe_layer_ids")? {
         Some(mut array) if array.dtype.size() == 4 => Some(array.values(place("moe_layer_ids"))?),
-        _ => npz::layer_numbers(input, &metadata, "moe_layer_ids", layers)?,
+        _ => layer_numbers(input, &metadata, "moe_layer_ids", layers)?,
     };
     if let Some(numbers) = numbers.as_ref().filter(|numbers: &&Vec<u32>| numbers.len() != layers) {
         let problem = format!("numbers {} layers, topk_ids has {layers}", numbers.len());

@@ -54,6 +54,7 @@ mod sniff;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod token_arrays;
 mod torch;
 mod vllm;
 mod vllm_json;

@@ -17,7 +17,7 @@ use super::layers::Numbering;
 use super::sniff::{Contents, Sniff};
 use super::tables;
 use crate::error::{Error, Result};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "npy",

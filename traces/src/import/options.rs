@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// What only the caller knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

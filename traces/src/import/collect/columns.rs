@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::import::input::Input;
+use crate::sequence::Phase;
 use crate::spool::Spool;
-use crate::trace::Phase;
 
 /// Positions and phases, which all tokens have, and what only some formats know of them.
 pub(super) struct TokenColumns {

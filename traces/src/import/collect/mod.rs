@@ -26,8 +26,8 @@ use super::layers::{Layers, Numbering};
 use super::options::{ImportOptions, ModelConfig};
 use super::predictions::PredictionSpool;
 use crate::error::Result;
+use crate::sequence::{Phase, Sequence};
 use crate::spool::Spool;
-use crate::trace::{Phase, Sequence};
 
 /// What the files state of their model.
 #[derive(Debug, Default)]

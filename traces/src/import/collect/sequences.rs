@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::import::input::Input;
-use crate::trace::Sequence;
+use crate::sequence::Sequence;
 
 /// Sequences that an input of so many bytes may have: each takes memory of its own.
 pub(in crate::import) fn sequence_limit(bytes: u64) -> u64 {

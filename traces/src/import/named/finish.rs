@@ -10,7 +10,7 @@ use crate::import::collect::Collector;
 use crate::import::input::Input;
 use crate::import::layers::Numbering;
 use crate::import::lines::Rows;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// Rows alike from the beginning on that make a profiling pass.
 const DUMMIES: u64 = 16;

@@ -203,8 +203,8 @@ fn numbered(plain: &str) -> (String, Option<u32>) {
 }
 
 /// A phase by any of its names.
-pub(in crate::import) fn phase(text: &str) -> Option<crate::trace::Phase> {
-    use crate::trace::Phase;
+pub(in crate::import) fn phase(text: &str) -> Option<crate::sequence::Phase> {
+    use crate::sequence::Phase;
     Some(match plain(text).as_str() {
         "prefill" | "prefilling" | "prompt" | "source" | "decoderprompt" | "context" | "extend"
         | "encode" | "input" | "pp" | "p" | "0" => Phase::Prefill,

@@ -6,7 +6,7 @@ use crate::import::batch::{Batch, Token};
 use crate::import::collect::Collector;
 use crate::import::input::Input;
 use crate::import::lines::Rows;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// Cells that are turned into rows at a time: all layers are among them.
 const BLOCK: usize = 1 << 16;

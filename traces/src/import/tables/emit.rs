@@ -8,7 +8,7 @@ use crate::import::array::{Place, top_ks};
 use crate::import::collect::{Collector, Precision};
 use crate::import::input::Input;
 use crate::import::layers::Numbering;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// How the experts of a token are taken from its numbers.
 struct Choice {
