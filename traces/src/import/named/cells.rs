@@ -1,8 +1,8 @@
 //! Records into cells: a list of experts, one expert a line, or a layer of several tokens a line.
 
 use super::grid::{Cell, Fault};
-use super::json::Sink;
 use super::met::Met;
+use super::object::Sink;
 use super::passes::Passes;
 use super::record::{Place, Record};
 use super::store::Store;
