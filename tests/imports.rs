@@ -150,6 +150,7 @@ fn no_two_files_import_each_other() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let crates = [
         "names",
+        "traces",
         "policies",
         "cost-models",
         "sim",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use hotset::sim::PREFILL_CHUNK;
-use hotset::traces::{Phase, export_formats, formats};
+use hotset::traces::{ColumnName, Phase, export_formats, formats};
 
 use super::ArrivalName;
 use crate::flags::with_flags;
@@ -120,15 +120,6 @@ fn layers(text: &str) -> Result<LayerList, String> {
     }
     let numbers: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
     numbers.map(LayerList).map_err(|_| "give numbers of layers, as 0,1,2, or 'none'".to_owned())
-}
-
-/// What a column means, and what it is called.
-#[derive(Debug, Clone)]
-pub struct ColumnName {
-    /// `token`, `layer`, `experts`, ...
-    pub meaning: String,
-    /// Its name in the file.
-    pub name: String,
 }
 
 fn column(text: &str) -> Result<ColumnName, String> {

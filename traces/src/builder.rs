@@ -7,8 +7,9 @@ use crate::check;
 use crate::column::{Column, Ids, Weights};
 use crate::error::{Error, Result};
 use crate::parts::{EmbeddingData, IdData, Parts, PredictionData};
+use crate::sequence::{Phase, Sequence};
 use crate::shape::Shape;
-use crate::trace::{Phase, Sequence, Trace};
+use crate::trace::Trace;
 
 /// Columns in, a validated [`Trace`] out.
 ///

@@ -9,8 +9,8 @@ use crate::column::{Column, IdColumn, WeightColumn};
 use crate::error::{Error, Result};
 use crate::parts::Parts;
 use crate::rows;
+use crate::sequence::Sequence;
 use crate::shape::Shape;
-use crate::trace::Sequence;
 
 /// Values that one task checks: a few hundred KiB, so that a chunk stays in the cache.
 const CHUNK: usize = 1 << 18;

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 
 use crate::error::Result;
 use crate::map::MappedFile;
-use crate::spool::Spooled;
+use crate::spooled::Spooled;
 
 /// The bytes of an opened `.hst` file.
 pub(crate) enum Backing {

@@ -13,6 +13,7 @@ mod builder;
 pub mod bundled;
 mod check;
 mod column;
+mod column_info;
 mod digest;
 mod draw;
 mod error;
@@ -25,10 +26,12 @@ mod parts;
 mod reuse;
 mod rows;
 mod select;
+mod sequence;
 mod shape;
 mod shuffle;
 mod slice;
 mod spool;
+mod spooled;
 mod stats;
 pub mod synth;
 #[doc(hidden)]
@@ -42,6 +45,7 @@ mod workload;
 pub use builder::TraceBuilder;
 pub use bundled::bundled;
 pub use column::{IdColumn, Ids, WeightColumn, Weights};
+pub use column_info::ColumnInfo;
 pub use error::{Error, Result};
 pub use export::{ExportFormat, ExportInfo, export, export_formats, export_watched};
 pub use hst::{Codec, VERSION as HST_VERSION, write_hst, write_hst_watched};
@@ -50,17 +54,18 @@ pub use import::histogram::{
     refusal as histogram_refusal,
 };
 pub use import::{
-    Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import, import_bytes,
-    import_files, input_bytes, recognise, recognise_with,
+    ColumnName, Detected, Format, ImportOptions, Imported, ReadProgress, detect, formats, import,
+    import_bytes, import_files, input_bytes, recognise, recognise_with,
 };
 pub use map::end_on_lost_pages;
 pub use reuse::ReuseHistogram;
+pub use sequence::{Phase, Sequence};
 pub use shape::{LayerShape, MAX_EXPERTS, MAX_LAYERS, MAX_TOTAL_EXPERTS, Shape};
 pub use slice::Slice;
 pub use stats::{PhaseTokens, Popularity, Reuse, Spread, Stats};
 pub use synth::SynthConfig;
-pub use trace::{Phase, Sequence, Trace};
+pub use trace::Trace;
 pub use unfinished::{abandon_unfinished, finished_files};
-pub use views::{ColumnInfo, Embeddings, Predictions};
+pub use views::{Embeddings, Predictions};
 pub use whole_file::{Watched, temporary_folder, write_file};
 pub use workload::{MAX_SEQUENCES, Repeat, Workload, WorkloadOrder};

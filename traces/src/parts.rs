@@ -4,8 +4,8 @@
 
 use crate::column::{ByteColumn, Column, IdColumn, Ids, WeightColumn, Weights};
 use crate::error::Result;
+use crate::sequence::Sequence;
 use crate::shape::Shape;
-use crate::trace::Sequence;
 use crate::views::{Embeddings, Predictions};
 use half::f16;
 use half::slice::HalfBitsSliceExt;

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::builder::TraceBuilder;
 use crate::column::Ids;
 use crate::error::{Error, Result};
-use crate::trace::{Sequence, Trace};
+use crate::sequence::Sequence;
+use crate::trace::Trace;
 
 impl Trace {
     /// The sequences of these indices, in this order, with every column and embedding that the

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::parts::{EmbeddingData, IdData, Parts, PredictionData, WeightData};
+use crate::sequence::{Phase, Sequence};
 use crate::spool::Spool;
-use crate::trace::{Phase, Sequence, Trace};
+use crate::trace::Trace;
 
 /// What to keep of a trace; everything by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,15 +6,14 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use memmap2::Mmap;
 
 use crate::column::{Backing, Column};
 use crate::error::{Error, Result};
-use crate::map::map_open_file;
+use crate::spooled::Spooled;
 
 /// Bytes that a spool keeps in memory.
 const IN_MEMORY: usize = 8 << 20;
@@ -75,9 +74,8 @@ impl Spool {
             return Ok(Column::Owned(bytemuck::pod_collect_to_vec(&self.memory)));
         };
         let file = file.into_inner().map_err(|e| self.refused(e.into_error()))?;
-        let map = map_open_file(&file, &self.folder)?;
-        let range = 0..map.len();
-        let spooled = Spooled { file, map, folder: self.folder.to_path_buf() };
+        let spooled = Spooled::new(file, &self.folder)?;
+        let range = 0..spooled.bytes().len();
         Ok(Column::InPlace { backing: Arc::new(Backing::Spool(spooled)), range })
     }
 }
@@ -101,32 +99,6 @@ impl Write for Spool {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
-    }
-}
-
-/// A finished spool's file.
-pub(crate) struct Spooled {
-    file: File,
-    map: Mmap,
-    folder: PathBuf,
-}
-
-impl Spooled {
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.map
-    }
-
-    /// Fills `buffer` from the file at `offset`, past the map.
-    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        #[cfg(unix)]
-        let read = std::os::unix::fs::FileExt::read_exact_at(&self.file, buffer, offset);
-        #[cfg(not(unix))]
-        let read = {
-            buffer.copy_from_slice(&self.map[offset as usize..][..buffer.len()]);
-            let _ = &self.file;
-            Ok::<(), std::io::Error>(())
-        };
-        read.map_err(|e| Error::io("read a temporary file in", self.folder.clone(), e))
     }
 }
 

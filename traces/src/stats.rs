@@ -6,11 +6,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::column::IdColumn;
+use crate::column_info::ColumnInfo;
 use crate::math::ln;
 use crate::reuse::ReuseHistogram;
+use crate::sequence::Phase;
 use crate::shape::Shape;
-use crate::trace::{Phase, Trace};
-use crate::views::ColumnInfo;
+use crate::trace::Trace;
 
 /// Statistics of a whole trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -13,8 +13,9 @@ use crate::builder::TraceBuilder;
 use crate::column::Ids;
 use crate::error::{Error, Result};
 use crate::math::ln;
+use crate::sequence::{Phase, Sequence};
 use crate::shape::Shape;
-use crate::trace::{Phase, Sequence, Trace};
+use crate::trace::Trace;
 
 /// What to generate. The defaults are 48 layers of 128 experts with top-8, 50,000 decode tokens.
 #[derive(Debug, Clone, PartialEq)]

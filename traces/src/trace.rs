@@ -6,63 +6,13 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use serde::{Deserialize, Serialize};
-
 use crate::column::{Backing, Column, IdColumn, WeightColumn};
 use crate::error::Result;
 use crate::parts::Parts;
+use crate::sequence::{Phase, Sequence};
 use crate::shape::Shape;
-use crate::views::{ColumnInfo, Embeddings, Predictions, column_infos};
+use crate::views::{Embeddings, Predictions};
 use crate::{check, digest};
-
-/// What an engine was doing when it ran a token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[repr(u8)]
-pub enum Phase {
-    /// Reading a prompt.
-    Prefill = 0,
-    /// Generating, a token at a time.
-    Decode = 1,
-    /// Checking drafted tokens (speculative decoding).
-    Verify = 2,
-}
-
-impl Phase {
-    /// All phases, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Prefill, Self::Decode, Self::Verify];
-
-    /// The phase of a column's byte; `None` above 2.
-    pub fn from_u8(byte: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(byte)).copied()
-    }
-
-    /// Its name: `prefill`, `decode` or `verify`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Prefill => "prefill",
-            Self::Decode => "decode",
-            Self::Verify => "verify",
-        }
-    }
-}
-
-/// One sequence (a request, a conversation) and where its tokens lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sequence {
-    /// Its number as recorded.
-    pub id: u32,
-    /// What kind of text it is; empty where unknown.
-    pub label: String,
-    /// The document that its prompt was cut from, where recorded.
-    pub document: Option<u32>,
-    /// Tokens of its (first) prompt, whether or not their routes were recorded; 0 where unknown.
-    pub prompt_tokens: u32,
-    /// Whether the generated text fell into a loop (which inflates hit rates), where recorded.
-    pub has_repetition: Option<bool>,
-    /// The rows of its tokens, in the order in which they ran.
-    pub rows: Range<usize>,
-}
 
 /// An immutable router trace; cheap to clone and to share between threads.
 #[derive(Clone)]
@@ -220,11 +170,6 @@ impl Trace {
     /// How the trace was made, as JSON text.
     pub fn provenance(&self) -> &str {
         &self.parts().provenance
-    }
-
-    /// Every column that a trace may have: whether this one has it, and which importers give it.
-    pub fn columns(&self) -> Vec<ColumnInfo> {
-        column_infos(self)
     }
 
     /// Computes both digests from the contents and compares, unless that was done before: at

@@ -1,12 +1,8 @@
 //! Borrowed views of a trace's optional columns: predicted experts, prompt embeddings.
-//!
-//! And the list of every column there can be, with the importers that give it.
 
 use half::f16;
-use serde::Serialize;
 
 use crate::column::IdColumn;
-use crate::trace::Trace;
 
 /// Experts predicted for each layer before the token reached it.
 ///
@@ -71,50 +67,4 @@ impl<'a> Embeddings<'a> {
     pub fn output(&self, sequence: usize) -> &'a [f16] {
         &self.prompt_out[sequence * self.dim..(sequence + 1) * self.dim]
     }
-}
-
-/// One column that a trace may have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ColumnInfo {
-    /// Its name.
-    pub name: &'static str,
-    /// Whether the trace has it.
-    pub present: bool,
-    /// Its element type and extent where the trace has it, else empty.
-    pub detail: String,
-    /// The importers that give it, where their input has it.
-    pub importers: Vec<&'static str>,
-}
-
-pub(crate) fn column_infos(trace: &Trace) -> Vec<ColumnInfo> {
-    let (tokens, row) = (trace.tokens(), trace.shape().row_len());
-    let id_type = |ids: IdColumn<'_>| if matches!(ids, IdColumn::U8(_)) { "u8" } else { "u16" };
-    let details = [
-        ("ids", Some(format!("{} [{tokens}][{row}]", id_type(trace.ids())))),
-        ("positions", Some(format!("u32 [{tokens}]"))),
-        ("phases", Some(format!("u8 [{tokens}]"))),
-        ("steps", trace.steps().map(|_| format!("u32 [{tokens}]"))),
-        ("token_ids", trace.token_ids().map(|_| format!("u32 [{tokens}]"))),
-        ("weights", trace.weights().map(|w| format!("{} [{tokens}][{row}]", w.precision()))),
-        (
-            "predictions",
-            trace.predictions().map(|p| {
-                let (ahead, layers, width) = (p.lookaheads, p.layers, p.width);
-                format!("{} [{ahead}][{tokens}][{layers}][{width}]", id_type(p.ids))
-            }),
-        ),
-        (
-            "embeddings",
-            trace.embeddings().map(|e| format!("2 x f16 [{}][{}]", trace.sequences().len(), e.dim)),
-        ),
-    ];
-    details
-        .into_iter()
-        .map(|(name, detail)| ColumnInfo {
-            name,
-            present: detail.is_some(),
-            detail: detail.unwrap_or_default(),
-            importers: crate::import::giving(name),
-        })
-        .collect()
 }

@@ -62,11 +62,7 @@ impl ReadArgs {
             expert_bytes: self.expert_size,
             name: self.name.clone(),
             phase: self.phase.map(Into::into),
-            columns: self
-                .columns
-                .iter()
-                .map(|column| (column.meaning.clone(), column.name.clone()))
-                .collect(),
+            columns: self.columns.clone(),
             temporary: None,
         })
     }

@@ -47,7 +47,7 @@ pub(crate) mod table {
 
     use super::Trace;
     use crate::export::npz::sequence_numbers;
-    use crate::trace::Phase;
+    use crate::sequence::Phase;
 
     /// Tokens of a row group.
     const GROUP: usize = 1 << 14;

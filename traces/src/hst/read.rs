@@ -19,8 +19,9 @@ use crate::column::{Backing, Column};
 use crate::error::{Error, Result};
 use crate::map::{OpenedFile, READ_WHOLE, open_file};
 use crate::parts::{EmbeddingData, IdData, Parts, PredictionData, WeightData};
+use crate::sequence::Sequence;
 use crate::shape::Shape;
-use crate::trace::{MappedSections, Sequence, Trace};
+use crate::trace::{MappedSections, Trace};
 
 impl Trace {
     /// Opens an `.hst` file: raw columns are used where they lie, compressed ones are decompressed.

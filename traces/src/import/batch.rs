@@ -8,7 +8,7 @@ use super::input::Input;
 use super::layers::Numbering;
 use super::lines::Rows;
 use crate::error::{Error, Result};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// Cells that one pass may have: 40,000 prompt tokens of 48 layers.
 const MAX_CELLS: usize = 1 << 21;

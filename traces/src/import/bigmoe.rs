@@ -11,7 +11,7 @@ use super::input::Input;
 use super::lines::{Rows, at_line, each_line, number, utf8};
 use super::sniff::Sniff;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "bigmoe",
@@ -131,14 +131,14 @@ fn preamble(fact: &str, into: &mut Collector<'_>) {
         fact.split_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
     };
     let count = |name: &str| value(name).and_then(|text| text.parse::<u32>().ok());
-    into.stated_experts = into.stated_experts.max(count("n_expert").filter(|&n| n > 0));
+    into.stated.experts = into.stated.experts.max(count("n_expert").filter(|&n| n > 0));
     let model = value("model").map(|path| path.rsplit(['/', '\\']).next().unwrap_or(path));
-    into.stated_name = into.stated_name.take().or(model.map(str::to_owned));
+    into.stated.name = into.stated.name.take().or(model.map(str::to_owned));
     let bytes = value("expert_bytes").and_then(|text| text.parse().ok());
     if let (Some(layer), Some(bytes)) = (count("layer"), bytes)
-        && into.stated_bytes.len() < 1 << 16
+        && into.stated.bytes.len() < 1 << 16
     {
-        into.stated_bytes.push((layer, bytes));
+        into.stated.bytes.push((layer, bytes));
     }
 }
 

@@ -13,7 +13,7 @@ use super::input::Input;
 use super::lines::{Rows, at_line, each_line, utf8};
 use super::sniff::Sniff;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "coli-route",

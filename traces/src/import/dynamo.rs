@@ -87,7 +87,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             without += 1;
             continue;
         };
-        into.stated_name = into.stated_name.take().or(reply.model);
+        into.stated.name = into.stated.name.take().or(reply.model);
         let tokens = reply.usage.and_then(|usage| usage.prompt_tokens);
         add(input, &routes, tokens, &refuse, into)?;
     }

@@ -13,7 +13,7 @@ use super::lines::at_line;
 use super::sniff::{Contents, Sniff};
 use super::tables::layer_of;
 use crate::error::{Error, Result};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "esft",

@@ -42,7 +42,7 @@ mod folder {
     use crate::import::layers::Numbering;
     use crate::import::lines::Rows;
     use crate::import::parquet::table::{Holds, Table, Wanted};
-    use crate::trace::Phase;
+    use crate::sequence::Phase;
 
     const LAYER: &[Wanted] = &[("indices", Holds::Ids, true), ("scores", Holds::Weights, false)];
     const SAMPLES: &[Wanted] = &[("token_id", Holds::Number, true)];

@@ -9,9 +9,9 @@ use super::arrays::{Arrays, column_u32, mismatch, required};
 use super::collect::Collector;
 use super::input::Input;
 use super::layers::Numbering;
-use super::npz::{self, Prompts, fact, runs, weights};
+use super::token_arrays::{Prompts, fact, layer_numbers, runs, weights};
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 const LAYOUT: &str = "a recording needs topk_ids, seq_id, position and is_decode";
 
@@ -30,7 +30,7 @@ pub(super) fn import(
     drop(ids);
     let numbers = match file.array("moe_layer_ids")? {
         Some(mut array) if array.dtype.size() == 4 => Some(array.values(place("moe_layer_ids"))?),
-        _ => npz::layer_numbers(input, &metadata, "moe_layer_ids", layers)?,
+        _ => layer_numbers(input, &metadata, "moe_layer_ids", layers)?,
     };
     if let Some(numbers) = numbers.as_ref().filter(|numbers: &&Vec<u32>| numbers.len() != layers) {
         let problem = format!("numbers {} layers, topk_ids has {layers}", numbers.len());
@@ -62,7 +62,7 @@ pub(super) fn import(
     })?;
     drop(decode);
     let prompts = prompts.lengths();
-    into.backdated(&runs, &prompts)?;
+    into.backdated(&runs, &prompts);
     column_u32(input, "token_id", tokens, file.array("token_id")?, &mut |b| into.token_ids(b))?;
     if let Some(array) = file.array("topk_weights")? {
         weights(input, "topk_weights", [tokens, layers, top_k], array, into)?;
@@ -83,8 +83,8 @@ fn state(
         let problem = format!("says top-k {stated}, topk_ids has {top_k}");
         return Err(input.error("metadata", problem));
     }
-    into.stated_experts = into.stated_experts.max(number("num_experts"));
-    into.stated_name = into.stated_name.take().or(text("model").map(str::to_owned));
+    into.stated.experts = into.stated.experts.max(number("num_experts"));
+    into.stated.name = into.stated.name.take().or(text("model").map(str::to_owned));
     for key in ["engine", "engine_version", "note"] {
         if let Some(text) = text(key) {
             fact(into, key, text);

@@ -15,8 +15,8 @@ use super::input::Input;
 use super::layers::Numbering;
 use super::sniff::Sniff;
 use crate::error::Result;
+use crate::sequence::Phase;
 use crate::shape::MAX_EXPERTS;
-use crate::trace::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "ids",

@@ -18,7 +18,7 @@ use super::lines::{Rows, at_line, each_line, json_line};
 use super::nested::{IdList, WeightList};
 use super::sniff::Sniff;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "jsonl",
@@ -280,9 +280,9 @@ pub(super) fn stated(text: &[u8], into: &mut Collector<'_>) -> Result<(), String
              `ImportOptions::top_k` {stated}, or leave it out"
         ));
     }
-    into.stated_experts = into.stated_experts.max(header.num_experts);
-    into.stated_name = into.stated_name.take().or(header.model);
-    into.stated_bytes.extend(header.expert_bytes);
+    into.stated.experts = into.stated.experts.max(header.num_experts);
+    into.stated.name = into.stated.name.take().or(header.model);
+    into.stated.bytes.extend(header.expert_bytes);
     for (key, text) in [("engine", header.engine), ("engine_version", header.engine_version)] {
         if let Some(text) = text {
             into.facts.insert(key.to_owned(), Value::String(text));

@@ -11,7 +11,7 @@ use super::lines::{Rows, at_line, each_line};
 use super::llama_csv::Grid;
 use super::sniff::Sniff;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "lattice",

@@ -7,7 +7,7 @@ use serde::de::DeserializeSeed;
 use super::collect::{Collector, Precision};
 use super::input::Input;
 use crate::error::{Error, Result};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// Ids that are held back until they are handed on.
 const BLOCK: usize = 1 << 16;

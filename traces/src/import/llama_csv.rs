@@ -9,7 +9,7 @@ use super::input::Input;
 use super::lines::{Rows, at_line, each_line, number, utf8};
 use super::sniff::Sniff;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 const COLUMNS: &[&str] = &["ids", "positions", "phases"];
 

@@ -54,6 +54,7 @@ mod sniff;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod token_arrays;
 mod torch;
 mod vllm;
 mod vllm_json;
@@ -72,7 +73,7 @@ use crate::trace::Trace;
 pub use detect::{Detected, detect, recognise, recognise_with};
 pub use info::FuzzTarget;
 pub use input::ReadProgress;
-pub use options::ImportOptions;
+pub use options::{ColumnName, ImportOptions};
 pub(crate) use registry::giving;
 pub use registry::{Format, formats};
 

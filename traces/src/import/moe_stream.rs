@@ -11,7 +11,7 @@ use super::lines::Rows;
 use super::sniff::{Contents, Sniff};
 use super::tables::twice;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "llama-moe-stream",

@@ -17,7 +17,7 @@ use super::layers::Numbering;
 use super::sniff::{Contents, Sniff};
 use super::tables;
 use crate::error::{Error, Result};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "npy",
@@ -140,7 +140,7 @@ fn add(sequences: &[Described], input: &Input<'_>, into: &mut Collector<'_>) -> 
         .map(|(sequence, index)| (sequence.id.unwrap_or(index), sequence.tokens))
         .collect();
     let prompts: Vec<u32> = sequences.iter().map(|sequence| sequence.prompt_tokens).collect();
-    into.backdated(&runs, &prompts)?;
+    into.backdated(&runs, &prompts);
     for (sequence, described) in into.since(first).iter_mut().zip(sequences) {
         sequence.label.clone_from(&described.label);
         sequence.has_repetition = described.has_repetition;

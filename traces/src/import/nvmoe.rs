@@ -9,7 +9,7 @@ use super::lines::{Rows, at_line, each_line, json_line};
 use super::nested::LayerPairs;
 use super::sniff::Sniff;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "nvmoe",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// What only the caller knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,9 +35,17 @@ pub struct ImportOptions {
     /// Where columns that outgrow memory are kept meanwhile. Default: the system's folder for
     /// temporary files.
     pub temporary: Option<PathBuf>,
-    /// Names of columns that the table of names does not know, as pairs of a meaning (`token`,
-    /// `layer`, `experts`, ...) and the name in the file.
-    pub columns: Vec<(String, String)>,
+    /// Names of columns that the table of names does not know.
+    pub columns: Vec<ColumnName>,
+}
+
+/// What a column of a file means, and what it is called there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnName {
+    /// `token`, `layer`, `experts`, ...
+    pub meaning: String,
+    /// Its name in the file.
+    pub name: String,
 }
 
 /// What a `config.json` says of the router.

@@ -15,7 +15,7 @@ use super::lines::{Rows, at_line, each_line};
 use super::llama_csv::Grid;
 use super::sniff::Sniff;
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "policylang",
@@ -66,8 +66,8 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
             && let Ok(header) = serde_json::from_slice::<Header>(text)
         {
             let into = rows.collector();
-            into.stated_experts = into.stated_experts.max(header.num_experts);
-            into.stated_name = into.stated_name.take().or(Some(header.model_name));
+            into.stated.experts = into.stated.experts.max(header.num_experts);
+            into.stated.name = into.stated.name.take().or(Some(header.model_name));
             stated_k = header.top_k;
             return Ok(());
         }

@@ -11,7 +11,7 @@ use super::pickle::Value;
 use super::sniff::Sniff;
 use super::torch::{Ints, Torch};
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 const COLUMNS: &[&str] = &["ids", "positions", "phases", "token_ids"];
 

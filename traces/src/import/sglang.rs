@@ -114,7 +114,7 @@ fn import(inputs: &[Input<'_>], into: &mut Collector<'_>) -> Result<()> {
     let Layout { numbers, top_k, .. } = &layout;
     into.layers(first, Numbering::Numbered(numbers), &vec![*top_k; numbers.len()])?;
     let experts = files.iter().filter_map(|file| file.experts).max();
-    into.stated_experts = into.stated_experts.max(experts);
+    into.stated.experts = into.stated.experts.max(experts);
     if files.iter().any(|file| file.remapped) {
         into.note(
             "physical ids were mapped by the last map, the only one that SGLang keeps: tokens \

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::collect::Collector;
 use super::input::Input;
 use crate::error::Result;
+use crate::sequence::Phase;
 use crate::spool::Spool;
-use crate::trace::Phase;
 
 /// What a pass does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

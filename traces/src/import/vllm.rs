@@ -10,7 +10,7 @@ use super::input::Input;
 use super::layers::Numbering;
 use super::sniff::{Contents, Sniff};
 use crate::error::Result;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 pub(super) const INFO: FormatInfo = FormatInfo {
     name: "vllm",

@@ -47,7 +47,7 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
         if reply.choices.is_empty() {
             return Err(refuse("it has no choices".to_owned()));
         }
-        into.stated_name = into.stated_name.take().or(reply.model.take());
+        into.stated.name = into.stated.name.take().or(reply.model.take());
         let place = Place { path: input.path(), name: "routed_experts" };
         let lengths = lengths(&reply, place, into)?;
         let Reply { prompt_routed_experts, choices, .. } = reply;

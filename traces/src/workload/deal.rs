@@ -6,7 +6,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::Repeat;
 use crate::draw;
-use crate::trace::Sequence;
+use crate::sequence::Sequence;
 
 /// Sequences about the same thing.
 #[derive(Debug, Clone)]

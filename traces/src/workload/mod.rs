@@ -75,8 +75,9 @@ impl Workload {
     /// sequences have fewer than two labels.
     pub fn order(&self, trace: &Trace) -> Result<WorkloadOrder> {
         let documents = documents(trace.sequences());
-        let length = self.sequences.unwrap_or(documents.len());
-        self.check(length, documents.len())?;
+        let count = documents.len();
+        let length = self.sequences.unwrap_or(count);
+        self.check(length, count)?;
         let mut labels: Vec<&str> = documents.iter().map(|document| document.label).collect();
         labels.sort_unstable();
         labels.dedup();
@@ -88,7 +89,7 @@ impl Workload {
         let recorded = trace.sequences().iter().any(|sequence| sequence.document.is_some());
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut users = deal::deal(documents, self.users as usize, length, &mut random);
-        let mut order = WorkloadOrder::empty(*self, &users, recorded);
+        let mut order = WorkloadOrder::empty(*self, count, recorded);
         for place in 0..length {
             let user = place % users.len();
             self.place(&mut users[user], &mut order, &mut random);

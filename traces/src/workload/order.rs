@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Workload;
-use super::deal::User;
 use crate::error::Result;
 use crate::trace::Trace;
 
@@ -45,14 +44,14 @@ pub struct WorkloadOrder {
 }
 
 impl WorkloadOrder {
-    pub(super) fn empty(workload: Workload, users: &[User<'_>], documents_recorded: bool) -> Self {
+    pub(super) fn empty(workload: Workload, documents: usize, documents_recorded: bool) -> Self {
         Self {
             workload,
             indices: Vec::new(),
             repeats: Vec::new(),
             nothing_to_repeat: 0,
             nothing_new: 0,
-            documents: users.iter().map(User::documents).sum(),
+            documents,
             documents_recorded,
         }
     }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{Collector, Precision, new_sequence};
+use super::Collector;
+use super::columns::TokenColumns;
 use crate::check;
 use crate::column::Column;
 use crate::error::{Error, Result};
@@ -24,7 +25,7 @@ impl Collector<'_> {
         importer: &str,
         path: &Path,
     ) -> Result<(Trace, Vec<String>)> {
-        self.end_sequence();
+        self.sequences.end(self.rows as usize);
         let refuse = |place: &str, problem: String| Err(Error::import(path, place, problem));
         let Some(layers) = self.layers.take().filter(|_| self.rows > 0) else {
             return refuse("ids", "no tokens; a trace needs at least one".to_owned());
@@ -32,7 +33,7 @@ impl Collector<'_> {
         self.refuse_zeros(path, &layers)?;
         let (experts, experts_from) = self.experts(path)?;
         let bytes_of = |number: u32| {
-            let stated = self.stated_bytes.iter().find(|(layer, _)| *layer == number);
+            let stated = self.stated.bytes.iter().find(|(layer, _)| *layer == number);
             self.options.expert_bytes.or(stated.map(|(_, bytes)| *bytes)).unwrap_or(0)
         };
         let shape = layers.kept.iter().map(|&(number, top_k)| LayerShape {
@@ -45,35 +46,31 @@ impl Collector<'_> {
         let tokens = self.rows as usize;
         self.note_oddities(&layers);
         if let Some(phase) = self.options.phase {
-            self.phases = self.phases.another();
-            self.phases.repeat(phase as u8, tokens)?;
+            self.columns.of_one_phase(phase, tokens)?;
         }
-        let steps = self.partial("steps", |all| &mut all.steps)?;
-        let token_ids = self.partial("token_ids", |all| &mut all.token_ids)?;
+        let steps = self.partial("steps", |columns| &mut columns.steps)?;
+        let token_ids = self.partial("token_ids", |columns| &mut columns.token_ids)?;
         let weights = self.finish_weights(&shape)?;
         let predictions = self.finish_predictions(&layers, &shape)?;
         let embeddings = self.embeddings.take().and_then(|(dim, prompt_in, prompt_out)| {
-            let all = Some(prompt_in.len()) == dim.checked_mul(self.sequences.len());
+            let all = Some(prompt_in.len()) == dim.checked_mul(self.sequences.all.len());
             if !all {
                 self.note("embeddings are left out: not every sequence has one of that dimension");
             }
             let (prompt_in, prompt_out) = (Column::Owned(prompt_in), Column::Owned(prompt_out));
             all.then_some(EmbeddingData { dim, prompt_in, prompt_out })
         });
-        if self.sequences.is_empty() {
-            self.sequences.push(new_sequence(0, 0..tokens));
-        }
         let own = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = self.options.name.clone().or(self.stated_name.take()).or_else(own);
+        let name = self.options.name.clone().or(self.stated.name.take()).or_else(own);
         let narrow = check::ids_are_narrow(shape.max_experts());
         let notes = self.notes;
         let trace = Trace::from_parts(Parts {
             name: name.unwrap_or_default(),
             provenance: provenance(importer, self.sources, experts_from, self.facts, &notes),
-            sequences: self.sequences,
+            sequences: self.sequences.finish(tokens),
             ids: self.ids.into_column(narrow)?,
-            positions: self.positions.into_column()?,
-            phases: self.phases.into_column()?,
+            positions: self.columns.positions.into_column()?,
+            phases: self.columns.phases.into_column()?,
             steps,
             token_ids,
             weights,
@@ -140,7 +137,7 @@ impl Collector<'_> {
     fn experts(&self, path: &Path) -> Result<(u32, &'static str)> {
         let highest = u32::from(self.ids.highest());
         let configured = self.config.as_ref().and_then(|config| config.experts);
-        let (experts, from, who) = match (self.options.experts, configured, self.stated_experts) {
+        let (experts, from, who) = match (self.options.experts, configured, self.stated.experts) {
             (Some(experts), _, _) => (experts, "option", "`ImportOptions::experts` says"),
             (None, Some(experts), _) => (experts, "config", "`ImportOptions::config` says"),
             (None, None, Some(experts)) => (experts, "file", "the file says"),
@@ -177,9 +174,9 @@ impl Collector<'_> {
     fn partial(
         &mut self,
         name: &str,
-        column: fn(&mut Self) -> &mut Spool,
+        column: fn(&mut TokenColumns) -> &mut Spool,
     ) -> Result<Option<Column<u32>>> {
-        let spool = column(self);
+        let spool = column(&mut self.columns);
         let empty = spool.another();
         let spool = std::mem::replace(spool, empty);
         if spool.len() == 0 {
@@ -193,25 +190,12 @@ impl Collector<'_> {
     }
 
     fn finish_weights(&mut self, shape: &Shape) -> Result<Option<WeightData>> {
-        let Some((precision, spool)) = self.weights.take() else { return Ok(None) };
-        let size = match precision {
-            Precision::U8 => 1,
-            Precision::F16 | Precision::Bf16 => 2,
-            Precision::F32 => 4,
-        };
-        if spool.len() != self.rows * shape.row_len() as u64 * size {
-            self.no_weights("not all tokens have them");
-        }
-        if let Some(reason) = self.no_weights.take() {
+        let weights = std::mem::take(&mut self.weights);
+        let (weights, left_out) = weights.finish(self.rows * shape.row_len() as u64)?;
+        if let Some(reason) = left_out {
             self.note(format!("weights are left out: {reason}"));
-            return Ok(None);
         }
-        Ok(Some(match precision {
-            Precision::U8 => WeightData::U8(spool.into_column()?),
-            Precision::F16 => WeightData::F16(spool.into_column()?),
-            Precision::Bf16 => WeightData::Bf16(spool.into_column()?),
-            Precision::F32 => WeightData::F32(spool.into_column()?),
-        }))
+        Ok(weights)
     }
 
     fn finish_predictions(

@@ -4,7 +4,10 @@
 //! what the files leave open and the caller did not say is an error here, with the flag that
 //! settles it.
 
+mod columns;
 mod finish;
+mod sequences;
+mod weights;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,28 +15,28 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use serde_json::{Map, Value};
 
+use self::columns::TokenColumns;
+use self::sequences::Sequences;
+pub(super) use self::sequences::sequence_limit;
+pub(super) use self::weights::Precision;
+use self::weights::Weights;
 use super::id_spool::{IdSpool, RawId};
 use super::input::Input;
 use super::layers::{Layers, Numbering};
 use super::options::{ImportOptions, ModelConfig};
-use crate::error::Result;
-use crate::spool::Spool;
-use crate::trace::{Phase, Sequence};
-
 use super::predictions::PredictionSpool;
+use crate::error::Result;
+use crate::sequence::{Phase, Sequence};
+use crate::spool::Spool;
 
-/// In which precision weights come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Precision {
-    U8,
-    F16,
-    Bf16,
-    F32,
-}
-
-/// Sequences that an input of so many bytes may have: each takes memory of its own.
-pub(super) fn sequence_limit(bytes: u64) -> u64 {
-    (1 << 18) + bytes / 64
+/// What the files state of their model.
+#[derive(Debug, Default)]
+pub(super) struct Stated {
+    pub(super) experts: Option<u32>,
+    /// The model's name, the trace's where the caller gives none.
+    pub(super) name: Option<String>,
+    /// Bytes of an expert by layer number.
+    pub(super) bytes: Vec<(u32, u64)>,
 }
 
 pub(super) struct Collector<'a> {
@@ -45,22 +48,12 @@ pub(super) struct Collector<'a> {
     /// Places in a file's row that held nothing but zeros so far: layer number, first, end.
     zeros: Vec<(u32, usize, usize)>,
     rows: u64,
-    sequences: Vec<Sequence>,
-    sequence_limit: u64,
-    /// The last sequence has its end already.
-    all_backdated: bool,
-    positions: Spool,
-    phases: Spool,
-    steps: Spool,
-    token_ids: Spool,
-    weights: Option<(Precision, Spool)>,
-    no_weights: Option<String>,
+    sequences: Sequences,
+    columns: TokenColumns,
+    weights: Weights,
     predictions: Option<PredictionSpool>,
     embeddings: Option<(usize, Vec<u16>, Vec<u16>)>,
-    /// What the files state.
-    pub(super) stated_experts: Option<u32>,
-    pub(super) stated_name: Option<String>,
-    pub(super) stated_bytes: Vec<(u32, u64)>,
+    pub(super) stated: Stated,
     /// A layer of nothing but zeros is what it seems.
     pub(super) zeros_are_meant: bool,
     notes: Vec<String>,
@@ -75,7 +68,6 @@ impl<'a> Collector<'a> {
         let config = options.config.as_deref().map(ModelConfig::read).transpose()?;
         let folder = options.temporary.clone().unwrap_or_else(std::env::temp_dir);
         let folder: Arc<Path> = Arc::from(folder);
-        let spool = || Spool::new(&folder);
         Ok(Self {
             options,
             config,
@@ -83,20 +75,12 @@ impl<'a> Collector<'a> {
             ids: IdSpool::new(&folder),
             zeros: Vec::new(),
             rows: 0,
-            sequences: Vec::new(),
-            sequence_limit: sequence_limit(bytes),
-            all_backdated: false,
-            positions: spool(),
-            phases: spool(),
-            steps: spool(),
-            token_ids: spool(),
-            weights: None,
-            no_weights: None,
+            sequences: Sequences::new(bytes),
+            columns: TokenColumns::new(&folder),
+            weights: Weights::default(),
             predictions: None,
             embeddings: None,
-            stated_experts: None,
-            stated_name: None,
-            stated_bytes: Vec::new(),
+            stated: Stated::default(),
             zeros_are_meant: options.dense_layers.as_ref().is_some_and(Vec::is_empty),
             notes: Vec::new(),
             sources: Vec::new(),
@@ -112,7 +96,7 @@ impl<'a> Collector<'a> {
 
     /// Sequences that these inputs may have.
     pub(super) fn sequence_limit(&self) -> u64 {
-        self.sequence_limit
+        self.sequences.limit
     }
 
     /// What provenance says of an input that was read.
@@ -158,42 +142,24 @@ impl<'a> Collector<'a> {
 
     /// Begins a sequence of an input; its number is its place unless it is given one.
     pub(super) fn sequence(&mut self, input: &Input<'_>, id: Option<u32>) -> Result<&mut Sequence> {
-        self.end_sequence();
-        let limit = self.sequence_limit;
-        if self.sequences.len() as u64 >= limit {
-            let problem = format!("over {limit} sequences, too many for inputs this small");
-            return Err(input.error("sequences", problem));
-        }
-        let next = self.sequences.len();
-        let start = self.rows as usize;
-        self.sequences.push(new_sequence(id.unwrap_or(next as u32), start..start));
-        Ok(&mut self.sequences[next])
+        self.sequences.begin(input, id, self.rows as usize)
     }
 
     /// How long the prompt is with which the last sequence begins.
     pub(super) fn prompt(&mut self, tokens: u32) {
-        if let Some(last) = self.sequences.last_mut() {
+        if let Some(last) = self.sequences.all.last_mut() {
             last.prompt_tokens = tokens;
         }
     }
 
     /// The sequences of rows that came before, each with its number and tokens, and its prompt's.
-    pub(super) fn backdated(&mut self, runs: &[(u32, u64)], prompts: &[u32]) -> Result<()> {
-        self.end_sequence();
-        let mut start = self.sequences.last().map_or(0, |last| last.rows.end);
-        for (&(id, tokens), &prompt) in runs.iter().zip(prompts) {
-            let rows = start..start + tokens as usize;
-            start = rows.end;
-            let sequence = new_sequence(id, rows);
-            self.sequences.push(Sequence { prompt_tokens: prompt, ..sequence });
-        }
-        self.all_backdated = true;
-        Ok(())
+    pub(super) fn backdated(&mut self, runs: &[(u32, u64)], prompts: &[u32]) {
+        self.sequences.backdate(self.rows as usize, runs, prompts);
     }
 
     /// The sequences from this one on.
     pub(super) fn since(&mut self, first: usize) -> &mut [Sequence] {
-        &mut self.sequences[first..]
+        &mut self.sequences.all[first..]
     }
 
     /// Tokens so far.
@@ -203,20 +169,7 @@ impl<'a> Collector<'a> {
 
     /// Sequences so far.
     pub(super) fn sequences(&self) -> usize {
-        self.sequences.len()
-    }
-
-    fn end_sequence(&mut self) {
-        let end = self.rows as usize;
-        if std::mem::take(&mut self.all_backdated) {
-            return;
-        }
-        if let Some(last) = self.sequences.last_mut() {
-            last.rows.end = end;
-            if last.rows.is_empty() {
-                self.sequences.pop();
-            }
-        }
+        self.sequences.all.len()
     }
 
     /// Appends whole rows of ids as the file has them. [`Collector::layers`] came before.
@@ -258,8 +211,8 @@ impl<'a> Collector<'a> {
 
     /// Positions and phases of as many rows.
     pub(super) fn places(&mut self, positions: &[u32], phases: &[u8]) -> Result<()> {
-        self.positions.extend(positions)?;
-        self.phases.extend(phases)
+        self.columns.positions.extend(positions)?;
+        self.columns.phases.extend(phases)
     }
 
     /// Positions and phase of rows that follow each other.
@@ -270,56 +223,28 @@ impl<'a> Collector<'a> {
         count: u64,
         phase: Phase,
     ) -> Result<()> {
-        let end = first.checked_add(count).filter(|&end| end <= u64::from(u32::MAX));
-        let Some(end) = end else {
-            let problem = format!("{count} tokens from position {first} on: over 32 bits");
-            return Err(input.error("positions", problem));
-        };
-        let mut positions = Vec::with_capacity(count.min(1 << 14) as usize);
-        for start in (first..end).step_by(1 << 14) {
-            positions.clear();
-            positions.extend((start..end.min(start + (1 << 14))).map(|position| position as u32));
-            self.positions.extend(&positions)?;
-        }
-        self.phases.repeat(phase as u8, count as usize)
+        self.columns.run(input, first, count, phase)
     }
 
     /// Steps of as many rows.
     pub(super) fn steps(&mut self, steps: &[u32]) -> Result<()> {
-        self.steps.extend(steps)
+        self.columns.steps.extend(steps)
     }
 
     /// Vocabulary ids of as many rows.
     pub(super) fn token_ids(&mut self, token_ids: &[u32]) -> Result<()> {
-        self.token_ids.extend(token_ids)
+        self.columns.token_ids.extend(token_ids)
     }
 
     /// Weights of as many rows of the file.
     pub(super) fn weights<T: Pod>(&mut self, precision: Precision, rows: &[T]) -> Result<()> {
         let Some(layers) = &self.layers else { return Ok(()) };
-        if self.no_weights.is_some() {
-            return Ok(());
-        }
-        let fresh = || (precision, Spool::new(&self.folder));
-        let (before, spool) = self.weights.get_or_insert_with(fresh);
-        if *before != precision {
-            self.no_weights = Some("the inputs have them in different precisions".to_owned());
-            return Ok(());
-        }
-        if layers.whole() {
-            return spool.extend(rows);
-        }
-        for row in rows.chunks_exact(layers.row_len) {
-            for span in &layers.spans {
-                spool.extend(&row[span.clone()])?;
-            }
-        }
-        Ok(())
+        self.weights.extend(&self.folder, layers, precision, rows)
     }
 
     /// Leaves the weights out, for this reason.
     pub(super) fn no_weights(&mut self, reason: impl Into<String>) {
-        self.no_weights.get_or_insert(reason.into());
+        self.weights.leave_out(reason);
     }
 
     /// The predictions of all rows to come, at this width.
@@ -337,9 +262,4 @@ impl<'a> Collector<'a> {
             all_out.extend_from_slice(prompt_out);
         }
     }
-}
-
-fn new_sequence(id: u32, rows: std::ops::Range<usize>) -> Sequence {
-    let (label, document, has_repetition) = (String::new(), None, None);
-    Sequence { id, label, document, prompt_tokens: 0, has_repetition, rows }
 }

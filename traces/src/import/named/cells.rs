@@ -1,7 +1,9 @@
 //! Records into cells: a list of experts, one expert a line, or a layer of several tokens a line.
 
-use super::json::Sink;
-use super::passes::{Cell, Fault, Met, Passes};
+use super::grid::{Cell, Fault};
+use super::met::Met;
+use super::object::Sink;
+use super::passes::Passes;
 use super::record::{Place, Record};
 use super::store::Store;
 use crate::error::{Error, Result};
@@ -105,7 +107,7 @@ impl<'a> Cells<'a> {
         Ok(File {
             shared_expert,
             rows: self.begun..self.store.rows(),
-            next_sequence: self.passes.next_sequence,
+            next_sequence: self.passes.next_sequence(),
             next_pass: self.passes.pass(),
             met: self.passes.met,
             stated: self.stated,

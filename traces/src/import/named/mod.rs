@@ -1,15 +1,22 @@
 //! One reader of named columns: JSON lines, JSON arrays, CSV and its kin, plain text with a header.
 //!
 //! Columns are told by their names (`names`), a line is read into a `Record` whatever its syntax
-//! (`json`, `text`), records become cells and rows (`cells`, `passes`), rows are kept outside of
-//! memory (`store`) until all layers and sequences are known, and then become a trace (`finish`).
+//! (`json` with `object` and `keys`, or `text`), records become cells and rows (`cells`, `grid`,
+//! `passes`), rows are kept outside of memory (`store`) until all layers and sequences are known,
+//! and then become a trace (`finish` with `plan` and `emit`).
 
 mod cells;
+mod emit;
 mod finish;
+mod grid;
 mod json;
+mod keys;
 mod kind;
+mod met;
 mod names;
+mod object;
 mod passes;
+mod plan;
 mod record;
 mod store;
 #[cfg(test)]
@@ -24,9 +31,9 @@ use super::input::Input;
 use super::sniff::Sniff;
 use crate::error::Result;
 
-pub(super) use self::json::Sink;
 pub(super) use self::kind::{Kind, kind};
 pub(super) use self::names::{Names, phase};
+pub(super) use self::object::Sink;
 pub(super) use self::record::{Record, Requests};
 
 pub(super) const INFO: FormatInfo = FormatInfo {

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use crate::import::options::ColumnName;
+
 /// What a column means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Meaning {
@@ -131,8 +133,8 @@ pub(in crate::import) struct Names {
 }
 
 impl Names {
-    /// The table and what the caller gave: pairs of a word and a column's name.
-    pub(in crate::import) fn new(given: &[(String, String)]) -> Result<Self, String> {
+    /// The table and what the caller gave.
+    pub(in crate::import) fn new(given: &[ColumnName]) -> Result<Self, String> {
         let (mut exact, mut loose) = (HashMap::new(), HashMap::new());
         for (meaning, names) in NAMES {
             for (priority, name) in names.split_whitespace().enumerate() {
@@ -143,7 +145,7 @@ impl Names {
             }
         }
         let mut told = Vec::new();
-        for (word, name) in given {
+        for ColumnName { meaning: word, name } in given {
             let meaning = WORDS.iter().find(|(known, _)| known == word).map(|(_, known)| *known);
             let meaning = meaning.ok_or_else(|| {
                 let known: Vec<&str> = WORDS.iter().map(|(word, _)| *word).collect();
@@ -201,8 +203,8 @@ fn numbered(plain: &str) -> (String, Option<u32>) {
 }
 
 /// A phase by any of its names.
-pub(in crate::import) fn phase(text: &str) -> Option<crate::trace::Phase> {
-    use crate::trace::Phase;
+pub(in crate::import) fn phase(text: &str) -> Option<crate::sequence::Phase> {
+    use crate::sequence::Phase;
     Some(match plain(text).as_str() {
         "prefill" | "prefilling" | "prompt" | "source" | "decoderprompt" | "context" | "extend"
         | "encode" | "input" | "pp" | "p" | "0" => Phase::Prefill,
@@ -272,11 +274,13 @@ mod tests {
 
     #[test]
     fn what_the_caller_says_wins() {
-        let given = [("layer".to_owned(), "blk".to_owned()), ("token".to_owned(), "n".to_owned())];
+        let pair =
+            |meaning: &str, name: &str| ColumnName { meaning: meaning.into(), name: name.into() };
+        let given = [pair("layer", "blk"), pair("token", "n")];
         let names = Names::new(&given).unwrap();
         assert_eq!(names.find("blk").unwrap().meaning, Layer);
         assert_eq!(names.find("layer"), None);
-        let wrong = Names::new(&[("lyer".to_owned(), "x".to_owned())]).err().unwrap();
+        let wrong = Names::new(&[pair("lyer", "x")]).err().unwrap();
         assert!(wrong.contains("known are sequence, step"), "{wrong}");
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::names::{self, Known, Meaning};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// What a value is before its meaning is known.
 #[derive(Debug, Clone, Copy)]

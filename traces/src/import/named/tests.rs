@@ -1,6 +1,6 @@
 //! One routing, written as people write it; each is read as the same rows.
 
-use crate::{Format, ImportOptions, Phase, Trace, import_bytes};
+use crate::{ColumnName, Format, ImportOptions, Phase, Trace, import_bytes};
 
 fn read(text: &str) -> Trace {
     try_read(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
@@ -204,7 +204,8 @@ fn refusals_say_what_was_found() {
 fn other_names_are_told_by_the_caller() {
     let text = "lyr,when,who\n0,0,1 2\n1,0,5 4\n0,1,3 0\n1,1,7 6\n0,2,2 1\n1,2,0 5\n";
     assert!(try_read(text).is_err());
-    let pair = |meaning: &str, name: &str| (meaning.to_owned(), name.to_owned());
+    let pair =
+        |meaning: &str, name: &str| ColumnName { meaning: meaning.into(), name: name.into() };
     let columns = vec![pair("layer", "lyr"), pair("token", "when"), pair("experts", "who")];
     let trace = with(text, &ImportOptions { columns, ..ImportOptions::default() }).unwrap();
     assert_eq!(ids(&trace), IDS);

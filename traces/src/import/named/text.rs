@@ -5,8 +5,8 @@
 
 use std::io::{BufRead, Read};
 
-use super::json::Sink;
 use super::names::{Known, Meaning, Names};
+use super::object::Sink;
 use super::record::{Record, Requests, Scalar};
 use crate::error::Result;
 use crate::import::input::{Input, Stream};

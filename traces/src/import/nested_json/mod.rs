@@ -110,8 +110,8 @@ fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {
     cells.finish()?;
     drop(documents);
     if let Some((walk, node)) = lists {
-        into.stated_experts = into.stated_experts.max(walk.experts);
-        into.stated_name = into.stated_name.take().or(walk.model);
+        into.stated.experts = into.stated.experts.max(walk.experts);
+        into.stated.name = into.stated.name.take().or(walk.model);
         tables::import_lists(input, &walk.numbers, walk.tables, &node, into)?;
     }
     into.read(stream.source()?);

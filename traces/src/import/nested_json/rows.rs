@@ -6,7 +6,7 @@ use crate::import::batch::{Batch, Token};
 use crate::import::collect::Collector;
 use crate::import::input::Input;
 use crate::import::lines::Rows;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// Cells that are turned into rows at a time: all layers are among them.
 const BLOCK: usize = 1 << 16;
@@ -41,8 +41,8 @@ impl<'a, 'b, 'c> Cells<'a, 'b, 'c> {
     /// Takes in one document: a sequence, several, or one token of many.
     pub(super) fn document(&mut self, walk: Walk) -> Result<()> {
         let into = self.rows.collector();
-        into.stated_experts = into.stated_experts.max(walk.experts);
-        into.stated_name = into.stated_name.take().or_else(|| walk.model.clone());
+        into.stated.experts = into.stated.experts.max(walk.experts);
+        into.stated.name = into.stated.name.take().or_else(|| walk.model.clone());
         let Some(first) = walk.cells.first() else { return Ok(()) };
         self.documents += 1;
         let token = first.token;

@@ -2,7 +2,7 @@
 
 use crate::import::named;
 use crate::import::tables::{is_ids, is_weights, plain};
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// What a key means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::import::array::{Place, top_ks};
 use crate::import::collect::{Collector, Precision};
 use crate::import::input::Input;
 use crate::import::layers::Numbering;
-use crate::trace::Phase;
+use crate::sequence::Phase;
 
 /// How the experts of a token are taken from its numbers.
 struct Choice {
@@ -171,7 +171,7 @@ pub(super) fn emit(
         into.note(format!("{missing} layers are left out: no token has an expert in them"));
     }
     if kind != Kind::Ids {
-        into.stated_experts = into.stated_experts.max(u32::try_from(width).ok());
+        into.stated.experts = into.stated.experts.max(u32::try_from(width).ok());
     }
     let weighted = kind == Kind::Ids;
     let mut writer = Writer {

@@ -262,12 +262,12 @@ fn state(node: &Node, into: &mut Collector<'_>) {
         for key in ["num_experts", "n_experts", "num_local_experts", "n_routed_experts"] {
             if let Some(&Node::Int(experts)) = node.get(key) {
                 let experts = u32::try_from(experts).ok().filter(|&experts| experts > 0);
-                into.stated_experts = into.stated_experts.max(experts);
+                into.stated.experts = into.stated.experts.max(experts);
             }
         }
         for key in ["model_name", "model_id", "model"] {
             if let Some(Node::Text(name)) = node.get(key) {
-                into.stated_name = into.stated_name.take().or_else(|| Some(name.clone()));
+                into.stated.name = into.stated.name.take().or_else(|| Some(name.clone()));
             }
         }
     }

@@ -2,7 +2,8 @@
 //! each leaves a record of its arguments.
 
 use super::{Machine, Step};
-use crate::import::pickle::{Element, Name, Object, Value};
+use crate::import::element::Element;
+use crate::import::pickle::contents::{Name, Object, Value};
 
 impl Machine {
     fn tuple(&self, value: Value) -> Step<Box<[Value]>> {

@@ -2,7 +2,8 @@
 
 mod calls;
 
-use super::{Object, Pickle, Value, ops as op};
+use super::contents::{Object, Pickle, Value};
+use super::ops as op;
 
 /// Values on the stack: Python writes at most a thousand of a list at a time.
 const MAX_STACK: usize = 1 << 18;
