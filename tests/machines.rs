@@ -82,17 +82,14 @@ fn this_machine_is_found() {
 
 #[test]
 fn hosts_and_disks_are_composed() {
-    let machine = |flags: &[&str]| {
-        let plan = gpt(&[&["--machine", "rtx-4090"], flags].concat());
-        let rest = plan["coefficients"].to_string() + &plan["fit"].to_string();
-        (plan, rest)
-    };
-    let (_, rest) = machine(&["--host", "ddr5-6000x2:96GB", "--miss", "host"]);
-    assert!(rest.contains("ddr5-6000x2"), "{rest}");
-    let (small, _) = machine(&["--host", "ddr4-3200x2:32GB"]);
-    let (large, _) = machine(&["--host", "epyc-genoa:768GB"]);
+    let machine = |flags: &[&str]| gpt(&[&["--machine", "rtx-4090"], flags].concat());
+    let placed = machine(&["--host", "ddr5-6000x2:96GB", "--cpu-moe", "all"]);
+    let rests = placed["coefficients"].to_string();
+    assert!(rests.contains("96 GB/s") && rests.contains("ddr5-6000x2"), "{rests}");
+    let small = machine(&["--host", "ddr4-3200x2:32GB"]);
+    let large = machine(&["--host", "epyc-genoa:768GB"]);
     assert_ne!(small["fit"]["verdict"], large["fit"]["verdict"], "61 GB in 24 and 32");
-    let (fast, _) = machine(&["--host", "ddr4-3200x2:32GB", "--disk", "14GB/s"]);
+    let fast = machine(&["--host", "ddr4-3200x2:32GB", "--disk", "14GB/s"]);
     let rate = |plan: &serde_json::Value| plan["speed"]["timeline"]["tokens_per_s"].as_f64();
     assert!(rate(&fast) > rate(&small), "a disk of twice the rate");
     let plan = |flags: &[&str], parts: &[&str]| {
@@ -170,8 +167,8 @@ fn experts_on_the_host() {
     let told = |flags: &[&str], parts: &[&str]| {
         refused(&[&GPT[..], &base, flags].concat(), parts);
     };
-    told(&["--cpu-moe", "lots"], &["--cpu-moe", "'lots'", "a number of layers, all, or auto"]);
-    told(&["--cpu-moe", "-1"], &["--cpu-moe"]);
+    told(&["--cpu-moe", "lots"], &["--cpu-moe", "'lots'", "give 26, all, or auto"]);
+    told(&["--cpu-moe", "-1"], &["--cpu-moe", "'-1'"]);
     told(&["--cpu-moe", "37"], &["--cpu-moe is 37", "36 layers with experts"]);
     told(&["--cpu-moe", "auto", "--trace", "bundled"], &["--trace is for experts that are copied"]);
     told(&["--cpu-moe", "auto", "--vary", "users=1,2"], &["--vary is for"]);

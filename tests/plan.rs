@@ -284,7 +284,7 @@ fn a_plan_by_counts_is_a_replay_of_static_placement() {
     let planned = planned * 16.0 * decode().count() as f64;
     assert!((planned - misses as f64).abs() < 0.01, "{planned} against {misses}");
     assert_eq!(plan["routing"]["kind"], "histogram");
-    assert_eq!(plan["routing"]["format"], "moe-infinity");
+    assert_eq!(plan["routing"]["format"], "array-counts", "by the file's name");
     assert!(stdout(&by_counts).contains("counts counts.npy"));
 
     let both = [&by_counts[..], &["--trace", "bundled"]].concat();

@@ -172,7 +172,8 @@ pub struct SpreadArgs {
     pub load: LoadName,
     /// Experts of so many layers are computed by the host (llama.cpp's -ncmoe): a number, all, or
     /// auto, the fewest that fit; several cards take layers in turn, as with --pp
-    #[arg(long, value_name = "N|all|auto", value_parser = parse::host_layers)]
+    #[arg(long, value_name = "N|all|auto", value_parser = parse::host_layers,
+          allow_negative_numbers = true)]
     pub cpu_moe: Option<hotset::planning::placement::HostLayers>,
     /// Experts that host memory does not hold may not stay on disk
     #[arg(long)]
