@@ -8,7 +8,8 @@ use crate::Request;
 use crate::memory::MemoryLine;
 
 /// What each accelerator needs whole, however few layers it has.
-const OWN: [&str; 5] = ["activations", "compute buffer", "graphs", "process", "slack"];
+const OWN: [&str; 6] =
+    ["activations", "compute buffer", "kernels' pool", "graphs", "process", "slack"];
 
 /// Layers shared out in their order, so that every accelerator is filled to about the same share: those whose experts the
 /// host computes are light, and the first accelerator takes more of them. `experts` are the bytes of routed experts
