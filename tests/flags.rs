@@ -91,7 +91,9 @@ fn names_a_flag(line: &str) -> bool {
 
 #[test]
 fn no_text_of_a_library_names_a_flag() {
-    for (path, line) in lines() {
+    // What to type for an engine is made of that engine's flags.
+    let commands = Path::new("planning/src/placement/settings.rs");
+    for (path, line) in lines().into_iter().filter(|line| !line.0.ends_with(commands)) {
         assert!(!names_a_flag(&line), "{}: {line}", path.display());
     }
     assert!(names_a_flag(r#"setting("--users", why)"#) && names_a_flag("give --chunk"));

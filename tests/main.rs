@@ -13,6 +13,7 @@ mod interrupts;
 mod kills;
 mod layouts;
 mod live;
+mod machines;
 mod outputs;
 mod plan;
 mod receipts;

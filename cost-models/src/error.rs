@@ -90,7 +90,7 @@ pub struct UnknownLink {
 
 /// No machine has this name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("unknown machine `{name}`{} known machines: {}", did_you_mean(nearest), known.join(", "))]
+#[error("unknown machine `{name}`{} known machines: {}", did_you_mean(nearest), listed(known))]
 pub struct UnknownMachine {
     /// The name asked for.
     pub name: String,
@@ -98,6 +98,19 @@ pub struct UnknownMachine {
     pub nearest: Option<String>,
     /// Every known name.
     pub known: Vec<String>,
+}
+
+/// No message is longer than this many names.
+const MOST_NAMES: usize = 12;
+
+/// Names, and how many more there are.
+fn listed(known: &[String]) -> String {
+    match known.get(..MOST_NAMES) {
+        Some(first) if known.len() > MOST_NAMES => {
+            format!("{} and {} more", first.join(", "), known.len() - MOST_NAMES)
+        }
+        _ => known.join(", "),
+    }
 }
 
 fn did_you_mean(nearest: &Option<String>) -> String {

@@ -25,9 +25,11 @@ impl Request {
         if self.offload.misses == MissPricing::Balanced && self.host_kernel_ps_per_mib().is_none() {
             let why = format!(
                 "needs the speed of experts on host cores, which neither {} nor link {} gives: \
-                 use a machine file with host_kernel_rate",
+                 give a machine file that has it (base = \"{}\", host_kernel_rate = \"60GB/s\"), or a link \
+                 that was measured with it",
                 self.machine.name,
-                self.link().name
+                self.link().name,
+                single_name(&self.machine.name)
             );
             return Err(PlanError::setting("`Offload::misses` balanced", why));
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::advice::{notes, thrashing, warnings};
 use crate::coefficient::Coefficient;
 use crate::fit::Fitting;
+use crate::placement::{PlacedSpeed, resident_speed};
 use crate::pricing::Pricing;
 use crate::right_sized::{Alternative, right_sized};
 use crate::routing::{Routing, RoutingSummary, StepKind, Unions};
@@ -36,6 +37,8 @@ pub struct PlanReport {
     pub longest: Longest,
     /// How fast it is; absent where it does not fit.
     pub speed: Option<Speed>,
+    /// How fast the engine was reported to run models that are all resident, as this one is.
+    pub engine_speed: Option<PlacedSpeed>,
     /// What drafting must give to pay: tokens a step above which it is faster than none.
     pub break_even_tokens: Option<f64>,
     /// What dividing the memory otherwise gives.
@@ -128,7 +131,9 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
         FitVerdict::Resident => Vec::new(),
         _ => right_sized(request),
     };
+    let resident = fit.verdict == FitVerdict::Resident;
     Ok(PlanReport {
+        engine_speed: resident.then(|| resident_speed(request)).flatten(),
         schema: SCHEMA,
         hotset: env!("CARGO_PKG_VERSION"),
         model: ModelSummary::of(request, &weights),

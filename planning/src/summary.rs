@@ -77,6 +77,8 @@ pub struct RequestSummary {
     pub tensor_parallel: u32,
     /// Expert-parallel accelerators.
     pub expert_parallel: u32,
+    /// The engine, where one was named.
+    pub engine: Option<String>,
 }
 
 impl ModelSummary {
@@ -134,6 +136,7 @@ impl RequestSummary {
                 .total(),
             tensor_parallel: request.parallel.tensor,
             expert_parallel: request.parallel.expert,
+            engine: request.engine.as_ref().map(|engine| engine.name.clone()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Plans with experts on the host laid out: what to type, what binds, how fast, what one more would give, what was assumed.
 
-use hotset_planning::placement::{PlacedReport, Stage, Worth};
+use hotset_planning::placement::{PlacedReport, PlacedSpeed, Stage, Worth};
 use hotset_planning::{Coefficient, MemoryLine};
 
 use crate::experiment::cells::wrap;
@@ -59,28 +59,35 @@ fn answer(report: &PlacedReport) -> Sheet {
     let of = gib(left.unsigned_abs());
     let word = if left < 0 { "short" } else { "left" };
     facts.push(("tightest", Cell::Text(format!("{}: {of:.2} GiB {word}", report.tightest.name))));
-    if let Some(speed) = &report.speed {
-        facts.push((
-            "decode, tokens/s",
-            Cell::Text(format!(
-                "{:.1} ({:.1} to {:.1})",
-                speed.tokens_per_s, speed.low, speed.high
-            )),
-        ));
-        facts.push((
-            "reports inside such ranges",
-            Cell::Text(format!("{:.1} of ten", speed.of_ten_inside)),
-        ));
-        let [weights, past, layers, host] = speed.parts_ms;
-        facts.push(("ms a step: weights", Cell::Number(weights, 2)));
-        facts.push(("ms a step: keys and values", Cell::Number(past, 2)));
-        facts.push(("ms a step: launching layers", Cell::Number(layers, 2)));
-        facts.push(("ms a step: experts on the host", Cell::Number(host, 2)));
-        facts.push(("prefill, tokens/s", Cell::number(speed.prefill_tokens_per_s, 0)));
-        facts.push(("seconds to the first token", Cell::number(speed.first_token_s, 1)));
-        facts.push(("seconds to load the file", Cell::number(speed.load_s, 0)));
-    }
+    facts.extend(report.speed.iter().flat_map(engine_speed));
     Sheet::facts(title, facts)
+}
+
+/// How fast an engine is, as reports of its kind or one measured run have it.
+pub(crate) fn engine_speed(speed: &PlacedSpeed) -> Vec<(&'static str, Cell)> {
+    let measured = speed.measured_over_calculated;
+    let decode = match measured {
+        Some(_) => format!("{:.1}, as measured", speed.tokens_per_s),
+        None => format!("{:.1} ({:.1} to {:.1})", speed.tokens_per_s, speed.low, speed.high),
+    };
+    let mut facts = vec![("decode, tokens/s", Cell::Text(decode))];
+    if let Some(inside) = speed.of_ten_inside {
+        facts.push(("reports inside such ranges", Cell::Text(format!("{inside:.1} of ten"))));
+    }
+    if let Some(over) = measured {
+        facts.push(("measured over calculated", Cell::Number(over, 2)));
+    }
+    let [weights, past, layers, host] = speed.parts_ms;
+    facts.push(("ms a step: weights", Cell::Number(weights, 2)));
+    facts.push(("ms a step: keys and values", Cell::Number(past, 2)));
+    facts.push(("ms a step: launching layers", Cell::Number(layers, 2)));
+    if host > 0.0 {
+        facts.push(("ms a step: experts on the host", Cell::Number(host, 2)));
+    }
+    facts.push(("prefill, tokens/s", Cell::number(speed.prefill_tokens_per_s, 0)));
+    facts.push(("seconds to the first token", Cell::number(speed.first_token_s, 1)));
+    facts.push(("seconds to load the file", Cell::number(speed.load_s, 0)));
+    facts
 }
 
 const WORTH: &[Field<Worth>] = &[

@@ -26,6 +26,13 @@ pub fn plan(report: &PlanReport) -> Result<Output, RenderError> {
         sheets.push(speeds(speed, report));
         sheets.push(parts(speed));
     }
+    if let (Some(speed), Some(engine)) = (&report.engine_speed, &report.asked.engine) {
+        let title = format!(
+            "with {engine}, as reports of resident models have it; the first token of a\n\
+             prompt as long as the context"
+        );
+        sheets.push(Sheet::facts(title, crate::placed::engine_speed(speed)));
+    }
     sheets.extend(report.unions.as_ref().map(unions));
     sheets.extend(report.split.as_ref().map(split));
     sheets.extend(alternatives(&report.right_sized));

@@ -21,6 +21,7 @@ Examples:
   hotset plan --model GLM-5.2 --machine h200 --trace bundled --stand-in --vary users=1..32
   hotset plan --model ./config.json --machine rtx-4090 --histogram imatrix.gguf
   hotset plan --model gpt-oss-120b --machine rtx-4090 --host ddr5-6000x2:96GB --cpu-moe auto
+  hotset plan --model gpt-oss-120b --machine rtx-5090+rtx-3090 --engine llama.cpp --pp 2
   hotset plan --model DeepSeek-V3 --machine 8xh200 --accept 80% --vary speculate=0..4
 
 What can be varied: gpu-memory and host-memory (GiB), link, format (of the experts), kv, context,
@@ -84,7 +85,7 @@ pub struct SettingArgs {
     #[arg(long)]
     pub allow_unknown: bool,
     /// A built-in name (see 'hotset machines'), several of one (4xdgx-spark), cards of several kinds
-    /// (rtx-5090+rtx-3090, with --cpu-moe), or a file of one's own (.toml, as in docs/metrics.md)
+    /// (rtx-5090+rtx-3090, with --pp or --cpu-moe), or a file of one's own (.toml, as in docs/metrics.md)
     #[arg(long, value_name = "MACHINE")]
     pub machine: String,
     /// Other host memory beside it: ddr5-6000x2:96GB, epyc-genoa:768GB
@@ -154,6 +155,10 @@ pub struct SpreadArgs {
     /// Accelerators over which whole experts are spread
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub ep: u32,
+    /// Accelerators that take whole layers in turn, each as many as its memory holds
+    #[arg(long, value_name = "N", conflicts_with_all = ["tp", "ep"],
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub pp: Option<u32>,
     /// A link by name in place of the machine's (see 'hotset link'), or out of a profile that 'link
     /// fit' wrote (mine.toml, or mine.toml:NAME where it has several)
     #[arg(long, value_name = "NAME")]
@@ -166,8 +171,9 @@ pub struct SpreadArgs {
     #[arg(long, value_enum, default_value_t = LoadName::Mapped)]
     pub load: LoadName,
     /// Experts of so many layers are computed by the host (llama.cpp's -ncmoe): a number, all, or
-    /// auto, the fewest that fit; several cards take layers in turn
-    #[arg(long, value_name = "N|all|auto", value_parser = parse::host_layers)]
+    /// auto, the fewest that fit; several cards take layers in turn, as with --pp
+    #[arg(long, value_name = "N|all|auto", value_parser = parse::host_layers,
+          allow_negative_numbers = true)]
     pub cpu_moe: Option<hotset::planning::placement::HostLayers>,
     /// Experts that host memory does not hold may not stay on disk
     #[arg(long)]
@@ -233,7 +239,7 @@ pub struct PaceArgs {
     #[arg(long, value_name = "MS", default_value_t = 0.0, value_parser = parse::milliseconds)]
     pub fixed_ms: f64,
     /// Measured milliseconds of a step of one token, and of each further one, every expert in its
-    /// slot: 28.67:5.95. Misses are added to it
+    /// slot (with --cpu-moe, placed as there): 28.67:5.95. Misses are added to it
     #[arg(long, value_name = "MS:MS", value_parser = parse::measured_step)]
     pub measured_step: Option<MeasuredStep>,
     /// Share of its memory's rate that the accelerator reaches [default: measured, else 80%]

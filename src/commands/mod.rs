@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod conform;
 pub mod experiment;
+mod layers;
 pub mod link;
 mod link_fit;
 mod link_price;

@@ -2,12 +2,12 @@
 
 use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel, UnknownKeys};
 use hotset::cost_models::{Model, SlotLayout};
-use hotset::planning::engine::{Pages, find_engine};
-use hotset::planning::placement::{HostLayers, place};
+use hotset::planning::engine::Pages;
 use hotset::planning::{
     Axis, Knob, MemoryReserve, Offload, PlanError, Request, Routing, Speculation, Storage,
 };
 
+use super::layers::{self, placed};
 use super::request::with_threads;
 use crate::cli::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 use crate::fault::{Ending, Fault};
@@ -26,8 +26,9 @@ const MICRO_BATCH: u64 = 512;
 /// Plans, or plans at many values.
 pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let request = request(&args.setting)?;
-    if let Some(layers) = args.setting.spread.cpu_moe {
-        return placed(args, &request, layers);
+    if layers::in_turn(&args.setting) {
+        refuse_idle(&args.setting, request.speculation.drafts > 0)?;
+        return layered(args, &request);
     }
     let axes: Vec<Axis> =
         args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
@@ -57,30 +58,20 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     Ok(Ending::Passed)
 }
 
-/// Plans with experts of whole layers on the host.
-fn placed(args: &PlanArgs, request: &Request, layers: HostLayers) -> Result<Ending, Fault> {
-    let machine = &args.setting.machine;
+/// Refuses what is for experts that are copied, then plans layers in turn.
+fn layered(args: &PlanArgs, request: &Request) -> Result<Ending, Fault> {
     let given = [
         ("--trace", args.trace.is_some()),
         ("--histogram", args.histogram.is_some()),
+        ("--uniform", args.uniform),
         ("--vary", !args.vary.is_empty()),
     ];
     if let Some((flag, _)) = given.iter().find(|flag| flag.1) {
         return Err(Fault::Usage(format!(
-            "{flag} is for experts that are copied: with --cpu-moe whole layers are computed where they are"
+            "{flag} is for experts that are copied: with --cpu-moe or --pp whole layers are computed where they are"
         )));
     }
-    let more: Vec<_> = machine
-        .split('+')
-        .skip(1)
-        .map(|name| parse::hardware(name.trim()))
-        .collect::<Result<_, _>>()?;
-    let mut request = request.clone();
-    if request.engine.is_none() {
-        // What most people compute experts on the host with.
-        request.engine = Some(find_engine("llama.cpp")?);
-    }
-    let report = place(&request, layers, &more)?;
+    let report = placed(&args.setting, request)?;
     output::give(&hotset::reports::placed(&report)?, &args.output)?;
     Ok(Ending::Passed)
 }
@@ -88,6 +79,11 @@ fn placed(args: &PlanArgs, request: &Request, layers: HostLayers) -> Result<Endi
 /// Checks the contract of every rank: the exit code says whether it is kept.
 pub fn preflight(args: &PreflightArgs) -> Result<Ending, Fault> {
     refuse_idle(&args.setting, args.setting.pace.speculate > 0)?;
+    if layers::in_turn(&args.setting) {
+        let report = placed(&args.setting, &request(&args.setting)?)?;
+        output::give(&hotset::reports::placed(&report)?, &args.output)?;
+        return Ok(if report.fits { Ending::Passed } else { Ending::Failed });
+    }
     let mut report = hotset::planning::preflight(&request(&args.setting)?, args.cached)?;
     name_flags(report.texts_mut());
     output::give(&hotset::reports::preflight(&report)?, &args.output)?;
@@ -133,11 +129,7 @@ fn model(args: &SettingArgs) -> Result<Model, Fault> {
 fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let SettingArgs { formats, spread, room, pace, .. } = args;
     let model = model(args)?;
-    let first = match spread.cpu_moe {
-        Some(_) => args.machine.split('+').next().unwrap_or_default().trim(),
-        None => &args.machine,
-    };
-    let mut machine = parse::hardware(first)?;
+    let mut machine = layers::machine(args)?;
     if let Some(host) = &args.host {
         machine = machine.with_host(host).map_err(|why| Fault::Usage(format!("--host {why}")))?;
     }
@@ -147,7 +139,7 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
     if !(1.0..=16.0).contains(&formats.slot_multiplier) {
         return Err(Fault::Usage("--slot-multiplier must be 1 to 16".to_owned()));
     }
-    let whole = spread.ep > 1 || spread.cpu_moe.is_some();
+    let whole = spread.ep > 1 || layers::in_turn(args);
     let tensor = spread.tp.unwrap_or(if whole { 1 } else { machine.accelerators });
     let drafts = pace.speculate;
     let engine = parse::engine(&formats.engine)?;

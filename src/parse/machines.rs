@@ -72,7 +72,8 @@ pub fn hardware(text: &str) -> Result<Hardware, Fault> {
             )),
             Err(_) => error.into(),
         }),
-        false => Ok(find_hardware(text)?),
+        false => find_hardware(text)
+            .map_err(|error| Fault::Usage(format!("{error} ('hotset machines' lists all)"))),
     }
 }
 

@@ -27,10 +27,11 @@ pub fn host_layers(text: &str) -> Result<HostLayers, String> {
     match text {
         "auto" => Ok(HostLayers::Auto),
         "all" => Ok(HostLayers::All),
-        number => number
-            .parse()
-            .map(HostLayers::Layers)
-            .map_err(|_| "give a number of layers, all, or auto (the fewest that fit)".to_owned()),
+        number => number.parse().map(HostLayers::Layers).map_err(|_| {
+            format!(
+                "'{text}' is not a number of layers: give 26, all, or auto (the fewest that fit)"
+            )
+        }),
     }
 }
 

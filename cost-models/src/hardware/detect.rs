@@ -74,7 +74,8 @@ impl Detected {
     /// A machine's file in TOML, with a comment for what was found and what was taken from elsewhere.
     #[must_use]
     pub fn toml(&self) -> String {
-        let mut text = String::from("# Found on this machine; give it as --machine FILE.toml.\n");
+        let mut text =
+            String::from("# Found on this machine: a machine's file, to be planned with.\n");
         let first = self.devices.first();
         let known = first.and_then(|device| hardware_of_device(&device.name, device.memory));
         let base = known.as_ref().map_or("cpu", |machine| machine.name.as_str());

@@ -17,6 +17,9 @@ const FAMILIES: [&str; 4] = [
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Family {
+    /// Of cards whose line was looked up.
+    checked_source: String,
+    /// Of all others.
     source: String,
     compute_source: String,
     defaults: Table,
@@ -46,6 +49,9 @@ struct Card {
     tflops: Option<f64>,
     pcie: Option<String>,
     architecture: String,
+    /// Memory and its rate were looked up, and are not from memory.
+    #[serde(default)]
+    checked: bool,
 }
 
 /// Every machine of every family, as a file of its own would have it.
@@ -59,9 +65,12 @@ pub(super) fn tables() -> Vec<Table> {
 
 impl Family {
     fn tables(self) -> Vec<Table> {
-        let Self { source, compute_source, defaults, machine } = self;
-        let machines = machine.into_iter();
-        machines.flat_map(|entry| entry.tables(&source, &compute_source, &defaults)).collect()
+        let Self { checked_source, source, compute_source, defaults, machine } = self;
+        let tables = |entry: Entry| {
+            let source = if entry.card.checked { &checked_source } else { &source };
+            entry.tables(source, &compute_source, &defaults)
+        };
+        machine.into_iter().flat_map(tables).collect()
     }
 }
 
@@ -69,15 +78,14 @@ impl Entry {
     fn tables(self, source: &str, compute_source: &str, defaults: &Table) -> Vec<Table> {
         let Self { card, source: own_source, basis, compute_source: own_compute, own } = self;
         let source = own_source.unwrap_or_else(|| source.to_owned());
-        let basis = basis.unwrap_or_else(|| "published".to_owned());
+        let basis = basis.unwrap_or_else(|| basis_of(&source).to_owned());
         let compute_source = own_compute.unwrap_or_else(|| compute_source.to_owned());
         let figure = |unit: &str, value: f64, source: &str| figure(unit, value, &basis, source);
         let mut table = defaults.clone();
         table.extend(own);
         table.insert("memory_rate".into(), figure("gb_s", card.gb_s, &source));
         if let Some(tflops) = card.tflops {
-            let basis =
-                if compute_source.starts_with("calculated") { "calculated" } else { "published" };
+            let basis = basis_of(&compute_source);
             table.insert("compute".into(), self::figure("tflops", tflops, basis, &compute_source));
         }
         table.insert("architecture".into(), card.architecture.into());
@@ -109,6 +117,15 @@ impl Entry {
         tables.extend(card.gib.map(|gib| sized(card.name.clone(), "gib", gib)));
         tables.extend(card.gb.map(|gb| sized(card.name.clone(), "gb", gb)));
         tables
+    }
+}
+
+/// A source says what a figure rests on.
+fn basis_of(source: &str) -> &'static str {
+    match source {
+        calculated if calculated.starts_with("calculated") => "calculated",
+        assumed if assumed.starts_with("assumption") => "assumed",
+        _ => "published",
     }
 }
 

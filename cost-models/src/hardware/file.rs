@@ -97,7 +97,7 @@ fn parse(text: &str, origin: &str) -> Result<Hardware, ProfileError> {
 pub(super) fn from_table(table: Table, origin: &str) -> Result<Hardware, ProfileError> {
     let named = table.get("name").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
     let origin = named.map_or_else(|| origin.to_owned(), str::to_owned);
-    let mut fields = Fields { table, origin, faults: Vec::new() };
+    let mut fields = Fields { table, origin, faults: Vec::new(), incomplete: false };
     fields.unknown();
     fields.expand();
     fields.base();
@@ -113,6 +113,8 @@ struct Fields {
     table: Table,
     origin: String,
     faults: Vec<String>,
+    /// What stands for several figures could not be read: those are not missing too.
+    incomplete: bool,
 }
 
 impl Fields {
@@ -133,7 +135,7 @@ impl Fields {
                         self.table.insert("host_memory".into(), memory);
                     }
                 }
-                Err(error) => self.faults.push(format!("host {error}")),
+                Err(error) => self.unread(format!("host {error}")),
             }
         }
         if let Some(disk) = self.table.remove("disk") {
@@ -142,7 +144,7 @@ impl Fields {
         if let Some(text) = self.text("pcie") {
             match text.parse::<Slot>() {
                 Ok(slot) => drop(self.table.insert("link".into(), slot.link_value())),
-                Err(error) => self.faults.push(format!("pcie {error}")),
+                Err(error) => self.unread(format!("pcie {error}")),
             }
         }
     }
@@ -156,8 +158,13 @@ impl Fields {
                     self.table.entry(key).or_insert(value);
                 }
             }
-            Err(error) => self.faults.push(format!("base: {error}")),
+            Err(error) => self.unread(format!("base: {error}")),
         }
+    }
+
+    fn unread(&mut self, fault: String) {
+        self.faults.push(fault);
+        self.incomplete = true;
     }
 
     fn take<T>(&mut self, field: &str, read: impl FnOnce(Value) -> Result<T, String>) -> Option<T> {
@@ -178,7 +185,7 @@ impl Fields {
     }
 
     fn needed<T>(&mut self, field: &str, value: Option<T>, given: bool) -> Option<T> {
-        if value.is_none() && !given {
+        if value.is_none() && !given && !self.incomplete {
             self.faults.push(format!("{field} is missing"));
         }
         value
@@ -240,7 +247,7 @@ impl Fields {
             }
             return Some((memory?.clone(), rate?.clone()));
         }
-        if given != [true, true] {
+        if given != [true, true] && !self.incomplete {
             let fault =
                 "host_memory and host_rate are both needed where the machine is not unified";
             self.faults.push(fault.to_owned());

@@ -5,9 +5,12 @@
 //! layers in turn and may be of unequal size. The fewest layers on the host that fit are the fastest.
 
 mod advice;
+mod report;
 mod settings;
+mod stages;
 mod step;
 
+use hotset_cost_models::model::{Layer, Parallel};
 use hotset_cost_models::{Hardware, Model};
 use serde::Serialize;
 
@@ -16,9 +19,10 @@ use crate::memory;
 use crate::memory_line::MemoryLine;
 use crate::request::Pace;
 use crate::weights::{RankWeights, weights};
-use crate::{Coefficient, PlanError, Request};
+use crate::{PlanError, Request};
 
 pub use advice::Worth;
+pub use report::{PlacedReport, PlacedSpeed, Stage, Tightest};
 
 /// How many layers' experts the host computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,82 +34,6 @@ pub enum HostLayers {
     Layers(u32),
     /// All.
     All,
-}
-
-/// A plan with experts on the host.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PlacedReport {
-    /// The model.
-    pub model: String,
-    /// The machine.
-    pub machine: String,
-    /// The engine whose figures are used.
-    pub engine: String,
-    /// Whether it fits.
-    pub fits: bool,
-    /// What to type.
-    pub settings: Vec<String>,
-    /// Layers with experts, and of them those on the host.
-    pub expert_layers: u32,
-    /// Of them, computed on the host.
-    pub host_layers: u32,
-    /// Layers on each accelerator.
-    pub stages: Vec<Stage>,
-    /// What the host holds.
-    pub host: Vec<MemoryLine>,
-    /// What it may hold.
-    pub host_budget_bytes: u64,
-    /// The line that binds, as `accelerator 1` or `host`, with what is left of it.
-    pub tightest: Tightest,
-    /// How fast it is; absent where it does not fit.
-    pub speed: Option<PlacedSpeed>,
-    /// What one more of something gives.
-    pub worth: Vec<Worth>,
-    /// What the speed rests on.
-    pub coefficients: Vec<Coefficient>,
-    /// What was assumed.
-    pub notes: Vec<String>,
-}
-
-/// What one accelerator holds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Stage {
-    /// Layers, those with experts on the host among them.
-    pub layers: u32,
-    /// Lines.
-    pub lines: Vec<MemoryLine>,
-    /// What it may hold.
-    pub budget_bytes: u64,
-}
-
-/// The memory that is nearest to full.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tightest {
-    /// Which.
-    pub name: String,
-    /// Bytes left; negative where they are short.
-    pub left_bytes: i64,
-}
-
-/// Tokens a second with the range that reports of this kind give.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct PlacedSpeed {
-    /// The middle.
-    pub tokens_per_s: f64,
-    /// The lower end.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-    /// Of ten reports of this kind, so many lie inside.
-    pub of_ten_inside: f64,
-    /// Milliseconds a step: weights on accelerators, keys and values, layers, experts on the host.
-    pub parts_ms: [f64; 4],
-    /// Prefill, tokens a second, where the machine says how fast it computes.
-    pub prefill_tokens_per_s: Option<f64>,
-    /// Seconds to the first token of a prompt as long as the context, less one answer's token.
-    pub first_token_s: Option<f64>,
-    /// Seconds to read the file from storage once, where the machine has some.
-    pub load_s: Option<f64>,
 }
 
 /// Plans with the experts of whole layers on the host.
@@ -151,8 +79,11 @@ pub fn place(
             format!("needs an engine whose speed is known, and that of {} is not", engine.name);
         return Err(PlanError::setting("`Offload::host_layers`", why));
     };
+    refuse(request)?;
     let weights = weights(request)?;
-    let placing = Placing { request, weights: &weights, more, kind: &speed.like, engine };
+    let kind = &speed.like;
+    let mut placing =
+        Placing { request, weights: &weights, more, kind, engine, sliced: 1, correction: 1.0 };
     let all = placing.expert_layers();
     let least = (0..=all).find(|layers| placing.at(*layers).fits());
     let wanted = match host_layers {
@@ -165,7 +96,56 @@ pub fn place(
             return Err(PlanError::setting("`Offload::host_layers`", why));
         }
     };
+    placing.correction = placing.measured_over_calculated(wanted).unwrap_or(1.0);
     Ok(placing.report(wanted, least))
+}
+
+/// What is said of other plans and would be left out of this one.
+fn refuse(request: &Request) -> Result<(), PlanError> {
+    let told = |name: &'static str, why: &str| Err(PlanError::setting(name, why));
+    if request.parallel.tensor > 1 {
+        return told("`Parallel::tensor`", "slices matrices; here accelerators take whole layers");
+    }
+    if request.parallel.expert > 1 {
+        return told("`Parallel::expert`", "spreads experts; here accelerators take whole layers");
+    }
+    if request.speculation.drafts > 0 {
+        return told("`Speculation::drafts`", "is for plans without layers on the host");
+    }
+    if request.pace.efficiency.is_some() {
+        let why =
+            "is for plans without an engine's own speed: here reports of it say what is reached";
+        return told("`Pace::efficiency`", why);
+    }
+    Ok(())
+}
+
+/// How fast an engine was reported to run what is resident: nothing where no reports say.
+#[must_use]
+pub(crate) fn resident_speed(request: &Request) -> Option<PlacedSpeed> {
+    let engine = request.engine.as_ref()?;
+    let speed = engine.speed.as_ref()?;
+    let other = request.parallel.expert > 1
+        || request.speculation.drafts > 0
+        || request.pace.measured.is_some()
+        || request.pace.efficiency.is_some();
+    if other {
+        return None;
+    }
+    let mut whole = request.clone();
+    whole.machine = request.machine.with_accelerators(request.ranks());
+    whole.parallel = Parallel::NONE;
+    let weights = weights(&whole).ok()?;
+    let placing = Placing {
+        request: &whole,
+        weights: &weights,
+        more: &[],
+        kind: &speed.like,
+        engine,
+        sliced: request.parallel.tensor.max(1),
+        correction: 1.0,
+    };
+    Some(placing.speed(0))
 }
 
 /// What is asked, to be looked at with any number of layers on the host.
@@ -175,6 +155,10 @@ struct Placing<'a> {
     more: &'a [Hardware],
     kind: &'a str,
     engine: &'a Engine,
+    /// Accelerators that slice every matrix; 1: they take layers in turn.
+    sliced: u32,
+    /// By which every calculated time is multiplied.
+    correction: f64,
 }
 
 /// One number of layers on the host.
@@ -223,13 +207,21 @@ impl Placing<'_> {
             .iter()
             .map(|layer| u64::from(layer.count).saturating_mul(layer.stored))
             .collect();
-        let (host, here) = experts.split_at((on_host as usize).min(experts.len()));
-        let host_bytes = host.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-        let routed = here.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        let host = experts.iter().take(on_host as usize);
+        let host_bytes = host.fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+        // Layers in their order, those without experts among them.
+        let mut here = experts.iter().enumerate();
+        let mut stays = |layer: &Layer| match layer.experts {
+            Some(_) => {
+                here.next().map_or(0, |(i, bytes)| if i < on_host as usize { 0 } else { *bytes })
+            }
+            None => 0,
+        };
+        let routed: Vec<u64> = self.request.model.layers.iter().map(&mut stays).collect();
         let placed = if on_host > 0 { buffers::Placed::Host } else { buffers::Placed::Accelerator };
         let (lines, kept) = step::lines(self.request, self.weights, placed);
         Placed {
-            stages: step::stages(self.request, &lines, &self.cards(), routed),
+            stages: stages::stages(self.request, &lines, &self.cards(), &routed),
             host: step::host_lines(kept, host_bytes),
             host_budget: self.request.machine.host_memory.value.saturating_sub(
                 self.request
@@ -270,10 +262,9 @@ impl Placing<'_> {
             Some(least) if !fits => notes.push(format!("{least} layers on the host would fit")),
             Some(_) => {}
         }
-        if self.request.pace != (Pace { measured: None, fixed_ms: 0.0, efficiency: None }) {
-            notes.push(
-                "`Pace` is for plans without experts on the host and was left out".to_owned(),
-            );
+        if self.request.pace.measured.is_some() {
+            let why = "one measured run corrects every time of this placement and of the changes; prefill is not corrected";
+            notes.push(why.to_owned());
         }
         notes
     }

@@ -2,9 +2,9 @@
 
 use hotset_cost_models::hardware::Basis;
 use hotset_cost_models::model::Mixer;
-use hotset_cost_models::{GgmlType, Hardware, WeightFormat};
+use hotset_cost_models::{GgmlType, WeightFormat};
 
-use super::{PlacedSpeed, Placing, Stage, layers};
+use super::{PlacedSpeed, Placing, layers};
 use crate::engine::SpeedFigures;
 use crate::engine::buffers::Placed;
 use crate::engine::prefill::Chunk;
@@ -26,43 +26,6 @@ pub(super) fn lines(
     let sequences = (request.users, request.context);
     let accelerator = memory::accelerator(request, weights, sequences, engine);
     (accelerator, host.unwrap_or_default())
-}
-
-/// Layers shared out by memory: each accelerator holds its part of everything, and what each needs for itself.
-pub(super) fn stages(
-    request: &Request,
-    lines: &[MemoryLine],
-    cards: &[&Hardware],
-    routed: u64,
-) -> Vec<Stage> {
-    let budget = |card: &Hardware| match (request.reserve.free, request.reserve.usable_share) {
-        (Some(free), _) => free,
-        (None, Some(share)) => (card.memory.value as f64 * share).floor() as u64,
-        (None, None) => card.usable_memory(),
-    };
-    let budgets: Vec<u64> = cards.iter().map(|card| budget(card)).collect();
-    let whole: u64 = budgets.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes)).max(1);
-    let part = |bytes: u64, budget: u64| {
-        u64::try_from(u128::from(bytes) * u128::from(budget) / u128::from(whole))
-            .unwrap_or(u64::MAX)
-    };
-    // What each accelerator needs whole, however few layers it has.
-    let own = ["activations", "compute buffer", "graphs", "process", "slack"];
-    let all = layers(&request.model);
-    let stage = |budget: u64| {
-        let mut lines: Vec<MemoryLine> = lines
-            .iter()
-            .map(|line| match own.contains(&line.name) || cards.len() == 1 {
-                true => line.clone(),
-                false => MemoryLine { bytes: part(line.bytes, budget), ..line.clone() },
-            })
-            .collect();
-        let source = "routed experts of the layers that stay";
-        lines.push(MemoryLine::new("experts", part(routed, budget), Basis::Calculated, source));
-        let share = budget as f64 / whole as f64;
-        Stage { layers: (f64::from(all) * share).round() as u32, lines, budget_bytes: budget }
-    };
-    budgets.into_iter().map(stage).collect()
 }
 
 /// What the host holds.
@@ -122,8 +85,8 @@ impl Placing<'_> {
         Step {
             device,
             memory,
-            tensor: 1,
-            stages,
+            tensor: self.sliced,
+            stages: if self.sliced > 1 { 1 } else { stages },
             dense: dense.saturating_add(head) as f64,
             routed,
             on_host: if routed > 0.0 { host / routed } else { 0.0 },
@@ -138,31 +101,57 @@ impl Placing<'_> {
         }
     }
 
+    /// Seconds of a step as calculated, before any correction.
+    pub(super) fn calculated(&self, on_host: u32) -> f64 {
+        SpeedFigures::builtin().step(self.kind, &self.step(on_host)).total()
+    }
+
+    /// What somebody measured of this placement over what is calculated of it.
+    pub(super) fn measured_over_calculated(&self, on_host: u32) -> Option<f64> {
+        let step = self.request.pace.measured?;
+        let further = f64::from(self.request.users.saturating_sub(1));
+        Some((step.first_ms + step.further_ms * further) / 1e3 / self.calculated(on_host))
+    }
+
     pub(super) fn tokens_per_second(&self, on_host: u32) -> f64 {
-        let time = SpeedFigures::builtin().step(self.kind, &self.step(on_host)).total();
-        f64::from(self.request.users) / time
+        let fixed = self.request.pace.fixed_ms / 1e3;
+        f64::from(self.request.users) / (self.calculated(on_host) * self.correction + fixed)
     }
 
     pub(super) fn speed(&self, on_host: u32) -> PlacedSpeed {
         let figures = SpeedFigures::builtin();
         let step = self.step(on_host);
         let time = figures.step(self.kind, &step);
-        let placement = if on_host > 0 { "host" } else { "resident" };
-        let (low, high) = figures.range(self.kind, placement);
+        let placement = match () {
+            () if on_host > 0 => "host",
+            () if self.request.machine.unified => "unified",
+            () => "resident",
+        };
+        let measured = self.request.pace.measured.is_some();
+        let range = |name| {
+            let (low, high) = figures.range(self.kind, name);
+            if measured { (1.0, 1.0) } else { (low, high) }
+        };
+        let (low, high) = range(placement);
         let tokens_per_s = self.tokens_per_second(on_host);
-        let range = figures.get(self.kind, &format!("range.{placement}"));
-        let prefill =
-            self.chunk(&step).map(|chunk| chunk.tokens / figures.chunk(self.kind, &chunk));
+        let fitted = figures.get(self.kind, &format!("range.{placement}")).filter(|_| !measured);
+        // How servers share prefill over kernels and cards was reported for too few set-ups.
+        let known = self.kind != "server" || placement == "host";
+        let chunk = self.chunk(&step).filter(|_| known);
+        let prefill = chunk.map(|chunk| chunk.tokens / figures.chunk(self.kind, &chunk));
         let prompt = self.request.context.saturating_sub(1) as f64;
         let file = self.weights.bytes.total() as f64;
+        let first = f64::from(self.request.users) / tokens_per_s;
         PlacedSpeed {
             tokens_per_s,
             low: tokens_per_s * low,
             high: tokens_per_s * high,
-            of_ten_inside: range.and_then(crate::engine::Fitted::of_ten_inside).unwrap_or(0.0),
-            parts_ms: [time.weights, time.past, time.layers, time.host].map(|s| s * 1e3),
+            of_ten_inside: fitted.and_then(crate::engine::Fitted::of_ten_inside),
+            measured_over_calculated: measured.then_some(self.correction),
+            parts_ms: [time.weights, time.past, time.layers, time.host]
+                .map(|s| s * 1e3 * self.correction),
             prefill_tokens_per_s: prefill,
-            first_token_s: prefill.map(|rate| prompt / rate + time.total()),
+            first_token_s: prefill.map(|rate| prompt / rate + first),
             load_s: self.request.machine.disk_rate.as_ref().map(|disk| file / disk.value as f64),
         }
     }
@@ -188,8 +177,8 @@ impl Placing<'_> {
         Some(Chunk {
             device: step.device,
             tokens,
-            compute: request.machine.compute.as_ref()?.value as f64,
-            memory: step.memory,
+            compute: request.machine.compute.as_ref()?.value as f64 * f64::from(step.tensor),
+            memory: step.memory * f64::from(step.tensor),
             dense: always as f64,
             routed: if all > 0.0 { parameters.routed as f64 * used / all } else { 0.0 },
             routed_bytes,

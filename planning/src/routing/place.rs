@@ -7,7 +7,7 @@ pub(super) fn place(share: f64, distinct: f64, experts: f64) -> f64 {
         return 1.0;
     }
     let steps = experts / distinct;
-    if share <= 0.0 || !(steps > 1.0) || share * steps < 1.0 {
+    if share <= 0.0 || steps.is_nan() || steps <= 1.0 || share * steps < 1.0 {
         return -1.0;
     }
     libm::log(share * steps) / libm::log(steps)

@@ -24,7 +24,10 @@ pub fn predict(row: &SpeedRow, kind: SpeedKind, known: &Known) -> Result<Predict
     match kind {
         SpeedKind::Decode => Decode::of(row, known).map(|decode| decode.predict(figures)),
         SpeedKind::Prefill => Prefill::of(row, known).map(|prefill| prefill.predict(figures)),
-        SpeedKind::FirstToken => Prefill::of(row, known)?.first_token(row, figures),
+        SpeedKind::FirstToken => match Prefill::first_token_at_its_rate(row) {
+            Some(known) => Ok(known),
+            None => Prefill::of(row, known)?.first_token(row, figures),
+        },
     }
 }
 

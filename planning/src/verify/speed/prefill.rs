@@ -13,6 +13,10 @@ const MICRO_BATCH: f64 = 512.0;
 /// A chunk of engines that take prompts in larger pieces.
 const LARGE_CHUNK: f64 = 32768.0;
 
+/// What stands between a prompt's time and a first token: rounding of the report, a step, the server.
+const REST_LEAST: f64 = 0.95;
+const REST_MOST: f64 = 1.1;
+
 /// Prefill as a report describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prefill {
@@ -105,6 +109,13 @@ impl Prefill {
     pub(super) fn predict(&self, figures: &SpeedFigures) -> Prediction {
         let (low, high) = figures.range(&self.kind, self.placement);
         Prediction::between(self.tokens_per_second(figures), low, high)
+    }
+
+    /// Seconds to the first token where the report gives its own prefill rate: what is left is the prompt's length over it.
+    pub(super) fn first_token_at_its_rate(row: &SpeedRow) -> Option<Prediction> {
+        let seconds = row.pp_length? as f64 / row.pp_tokens_s.filter(|rate| *rate > 0.0)?;
+        let alone = row.batch.unwrap_or(1) <= 1;
+        alone.then(|| Prediction::between(seconds, REST_LEAST, REST_MOST))
     }
 
     /// Seconds to the first token: the prompt, then a step.
