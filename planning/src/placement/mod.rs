@@ -17,7 +17,6 @@ use serde::Serialize;
 use crate::engine::{Engine, buffers};
 use crate::memory;
 use crate::memory_line::MemoryLine;
-use crate::request::Pace;
 use crate::weights::{RankWeights, weights};
 use crate::{PlanError, Request};
 

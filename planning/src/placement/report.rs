@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Worth;
 use crate::Coefficient;
-use crate::memory::MemoryLine;
+use crate::memory_line::MemoryLine;
 
 /// A plan with experts on the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -5,7 +5,7 @@ use hotset_cost_models::hardware::Basis;
 
 use super::Stage;
 use crate::Request;
-use crate::memory::MemoryLine;
+use crate::memory_line::MemoryLine;
 
 /// What each accelerator needs whole, however few layers it has.
 const OWN: [&str; 6] =
