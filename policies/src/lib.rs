@@ -8,6 +8,7 @@ mod admission;
 mod cache;
 mod eviction;
 pub mod miss;
+mod placement;
 mod policy;
 pub mod predict;
 mod registry;
@@ -22,6 +23,7 @@ pub use admission::{
 };
 pub use cache::*;
 pub use eviction::*;
+pub use placement::{PLACEMENTS, Pinned, PlacementInfo, PlacementSpec};
 pub use policy::{Anyone, Event, Key, Policy, PoolShape, Room};
 pub use registry::{
     AnyPolicy, Bound, Config, Info, Listed, Need, Needs, NoConfig, NoNeeds, Parameter, PolicyError,

@@ -97,6 +97,7 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     if let Some(last) = sheets.last_mut() {
         last.note = note(report, wide);
     }
+    sheets.extend(crate::placed::sheet(&report.settings, &report.rows));
     sheets
 }
 
@@ -262,5 +263,6 @@ pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
             }
         }
     }
+    crate::placed::add_flat(&mut columns, settings, rows);
     columns.sheet("", rows)
 }

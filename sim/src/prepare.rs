@@ -15,6 +15,7 @@ use hotset_traces::{Phase, Shape, Trace};
 use crate::columns::check_columns;
 use crate::memory::{self, Refused};
 use crate::parts::{Part, Parts};
+use crate::placing::{Load, placed};
 use crate::request::Compare;
 use crate::{
     AdaptiveSplit, Capacity, CurveSetting, Futures, GuidedPolicy, Prefetch, Scope, Semantics,
@@ -178,6 +179,12 @@ impl<'p> Preparation<'p> {
             misses: request.serving.misses,
             ..setting
         }
+    }
+
+    /// What a policy's cache of a size holds before the first step.
+    pub(crate) fn load(&self, policy: &PolicySpec, size: &Size) -> Load {
+        let keys = placed(policy, &size.slots, &self.shape, self.uses.as_deref());
+        Load::of(&keys, &self.shape)
     }
 
     /// One timeline a link, in their order; none where replays are not timed.

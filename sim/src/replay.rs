@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hotset_policies::miss::{MissDispatcher, MissHandler};
-use hotset_policies::{Belady, Bound, ExpertCache, Future, Policy, PoolShape, Visitor};
+use hotset_policies::{Belady, Bound, ExpertCache, Future, Key, Policy, PoolShape, Visitor};
 use hotset_traces::{Phase, Trace};
 
 use crate::bypass::replay_bypass;
@@ -17,6 +17,7 @@ use crate::drive::{EventSink, Way, drive_wide};
 use crate::engine::{Engine, EngineParts};
 use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
 use crate::meter::{Meter, Served};
+use crate::placing::placed;
 use crate::prefetching::Prefetching;
 use crate::prefill::PrefillService;
 use crate::sequential;
@@ -151,7 +152,8 @@ impl<'a> PolicyReplay<'a, '_> {
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
         let (trace, way, setting) = (self.trace, self.way, self.setting);
         let (experts, top_k) = dimensions(trace.shape());
-        let cache = ExpertCache::new(&experts, &top_k, &setting.slots, build)?;
+        let mut cache = ExpertCache::new(&experts, &top_k, &setting.slots, build)?;
+        cache.place(self.placed());
         let wanted = |phase| setting.phase.wants(phase);
         if setting.is_plain() && self.timelines.is_empty() {
             let meter = Meter::new(experts.len(), setting.warmup);
@@ -169,7 +171,15 @@ impl<'a> PolicyReplay<'a, '_> {
         self,
         build: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
-        Ok((sequential::replay(self.trace, self.setting, self.way.progress, build)?, Vec::new()))
+        let (trace, progress) = (self.trace, self.way.progress);
+        let counts = sequential::replay(trace, self.setting, &self.placed(), progress, build)?;
+        Ok((counts, Vec::new()))
+    }
+
+    /// The experts that the cache begins with.
+    fn placed(&self) -> Vec<Key> {
+        let Setting { policy, slots, training, .. } = self.setting;
+        placed(policy, slots, self.trace.shape(), training.as_deref())
     }
 
     /// What the setting's engine does beside evicting.

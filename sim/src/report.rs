@@ -5,6 +5,7 @@
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
+use crate::placing::Placed;
 use crate::prices::{Breakdown, Prices};
 use crate::{
     CopyOrder, PhaseFilter, Scope, Semantics, Serving, Shuffle, TrainingSplit, Wait, Window,
@@ -181,10 +182,15 @@ pub struct Row {
     /// What the row is held against: `belady`, MIN with forced admission, or `belady-bypass` where that is no
     /// bound (an event needs more than its pool has, a policy or the host leaves misses out).
     pub bound: &'static str,
-    /// Misses of that bound at the same slots, phase and window.
+    /// Misses of that bound at the same slots, phase and window; for a cache that began with
+    /// experts placed, those of the phase's whole run less the experts placed, for each of them can
+    /// have spared it one.
     pub belady_misses: u64,
     /// misses / belady_misses: 1 is the optimum; absent if the bound has none.
     pub belady_ratio: Option<f64>,
+    /// What the cache held before the first step; absent where it began empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placed: Option<Placed>,
     /// Prices on each link; empty where the experts' size is unknown.
     pub links: Vec<LinkPrice>,
 }

@@ -100,7 +100,8 @@ impl FromStr for AdmissionSpec {
             "tinylfu" => read(&tinylfu::INFO, parameters).map(Self::TinyLfu),
             "bypass" => read(&bypass::INFO, parameters).map(Self::Bypass),
             other => {
-                let near = nearest(other, ADMISSIONS.iter().map(|info| info.name));
+                let names = ADMISSIONS.iter().chain(crate::PLACEMENTS).map(|info| info.name);
+                let near = nearest(other, names);
                 Err(PolicyError::UnknownAdmission { name: other.to_owned(), near })
             }
         }

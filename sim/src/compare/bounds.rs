@@ -34,7 +34,7 @@ impl Bounds {
         let refuses = |policy: &PolicySpec| {
             served
                 || policy.admission() != AdmissionSpec::Always
-                || policy.info().needs == Need::Training
+                || policy.needs() == Need::Training
                 || *policy == PolicySpec::BeladyBypass
         };
         let widest = Widest::of(prepared, progress)?;
