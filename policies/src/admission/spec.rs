@@ -201,6 +201,6 @@ mod tests {
         assert!(told("lru+upload-cap:n=0").contains("n = 0 admits nothing"));
         assert!(told("lru+tinylfu:sample=0").contains("sample = 0"));
         assert!(told("belady+bypass").contains("a bound decides by itself who comes in"));
-        assert!(told("lru+bypass+bypass").contains("no policy 'lru+bypass'"));
+        assert!(told("lru+bypass+bypass").contains("it has an admission already, so no 'bypass'"));
     }
 }

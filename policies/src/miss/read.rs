@@ -1,0 +1,219 @@
+//! Miss handlers by name, with their parameters.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::split::q16;
+use super::{FetchOrder, MISS_HANDLERS, MissHandler, MissHandlerInfo, Split};
+use crate::{NoConfig, nearest, parse_parameters, suggestion};
+
+/// Why a text names no miss handler.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MissError {
+    /// No handler has that name.
+    #[error("there is no miss handler '{name}'{}", suggestion(*.near))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The handler whose name is most like it.
+        near: Option<&'static str>,
+    },
+    /// Parameters that it does not have, or out of their range.
+    #[error("miss handler '{name}': {reason}")]
+    Parameters {
+        /// The handler.
+        name: &'static str,
+        /// Why not.
+        reason: String,
+    },
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SplitConfig {
+    fetch: Option<f64>,
+    fetch_permille: Option<u32>,
+    max_fetch: Option<u32>,
+    order: FetchOrder,
+}
+
+impl SplitConfig {
+    fn split(&self) -> Result<Split, String> {
+        let share = match (self.fetch, self.fetch_permille) {
+            (Some(_), Some(_)) => return Err("fetch and fetch_permille are the same".to_owned()),
+            (Some(share), None) => Some(within("fetch", share)?),
+            (None, Some(permille @ 0..=1000)) => Some(f64::from(permille) / 1000.0),
+            (None, Some(over)) => {
+                return Err(format!("fetch_permille = {over} is not within 0 to 1000"));
+            }
+            // A cap that is given alone holds always.
+            (None, None) => self.max_fetch.map(|_| 0.0),
+        };
+        let max_fetch = self.max_fetch.unwrap_or(1);
+        Ok(Split { fetch_q16: share.map(q16), max_fetch, order: self.order })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FiddlerConfig {
+    cpu: u32,
+    gpu: u32,
+}
+
+impl Default for FiddlerConfig {
+    fn default() -> Self {
+        Self { cpu: 7, gpu: 70 }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HybrimoeConfig {
+    copy: Option<u64>,
+    host: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CountConfig {
+    n: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DropConfig {
+    below: f64,
+}
+
+impl Default for DropConfig {
+    fn default() -> Self {
+        Self { below: 0.05 }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SubstituteConfig {
+    above: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct TopConfig {
+    k: u32,
+}
+
+impl Default for TopConfig {
+    fn default() -> Self {
+        Self { k: 4 }
+    }
+}
+
+fn within(name: &str, share: f64) -> Result<f64, String> {
+    crate::registry::share(name, share, 0.0..=1.0).map(|()| share)
+}
+
+fn millionths(name: &str, share: f64) -> Result<u32, String> {
+    within(name, share).map(|share| (share * 1e6).round() as u32)
+}
+
+fn read(info: &MissHandlerInfo, parameters: &str) -> Result<MissHandler, String> {
+    let split = || parse_parameters::<SplitConfig>(parameters)?.split();
+    let count = || parse_parameters::<CountConfig>(parameters).map(|config| config.n);
+    Ok(match info.name {
+        "host" => parse_parameters::<NoConfig>(parameters).map(|_| MissHandler::Host)?,
+        "balanced" => MissHandler::Balanced(split()?),
+        "freetoken" => MissHandler::Freetoken(split()?),
+        "upload-cap" => MissHandler::UploadCap { n: count()?.unwrap_or(2) },
+        "fiddler" => {
+            let FiddlerConfig { cpu, gpu } = parse_parameters(parameters)?;
+            MissHandler::Fiddler { cpu, gpu }
+        }
+        "hybrimoe" => {
+            let HybrimoeConfig { copy, host } = parse_parameters(parameters)?;
+            MissHandler::Hybrimoe { copy, host }
+        }
+        "cpu-layers" => MissHandler::CpuLayers { n: count()? },
+        "defer" => MissHandler::Defer { n: count()?.unwrap_or(2) },
+        "drop" => {
+            let DropConfig { below } = parse_parameters(parameters)?;
+            MissHandler::Drop { below_ppm: millionths("below", below)? }
+        }
+        "substitute" => {
+            let SubstituteConfig { above } = parse_parameters(parameters)?;
+            MissHandler::Substitute { above_ppm: millionths("above", above)? }
+        }
+        "top" => match parse_parameters(parameters)? {
+            TopConfig { k: 0 } => return Err("k = 0 leaves no expert: give at least 1".to_owned()),
+            TopConfig { k } => MissHandler::Top { k },
+        },
+        _ => parse_parameters::<NoConfig>(parameters).map(|_| MissHandler::Fetch)?,
+    })
+}
+
+impl FromStr for MissHandler {
+    type Err = MissError;
+
+    /// Reads `name` or `name:key=value,key=value`, as in `balanced:fetch=0.415`.
+    fn from_str(text: &str) -> Result<Self, MissError> {
+        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+        let name = name.trim();
+        let info = MISS_HANDLERS.iter().find(|info| info.name == name).ok_or_else(|| {
+            let near = nearest(name, MISS_HANDLERS.iter().map(|info| info.name));
+            MissError::Unknown { name: name.to_owned(), near }
+        })?;
+        read(info, parameters).map_err(|reason| MissError::Parameters { name: info.name, reason })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handlers_are_read_by_name_with_the_defaults_stated() {
+        for info in MISS_HANDLERS {
+            let plain: MissHandler = info.name.parse().unwrap();
+            assert_eq!(plain.info(), *info);
+            assert!(info.summary.len() <= 64, "{} has too long a summary", info.name);
+            for parameter in info.parameters.iter().filter(|of| of.name != "max_fetch") {
+                if let Ok(value) = parameter.default.parse::<f64>() {
+                    let text = format!("{}:{}={value}", info.name, parameter.name);
+                    assert_eq!(text.parse(), Ok(plain), "{text}: the default stated is another");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parameters_are_read() {
+        let split = |text: &str| match text.parse() {
+            Ok(MissHandler::Balanced(split)) => split,
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(split("balanced:fetch=0.415"), Split::of_share(0.415));
+        assert_eq!(split("balanced:fetch_permille=415"), Split::of_share(0.415));
+        let capped = split("balanced:max_fetch=3,order=lowest");
+        assert_eq!((capped.fetch_q16, capped.max_fetch), (Some(0), 3));
+        assert_eq!(capped.order, FetchOrder::Lowest);
+        assert_eq!(split("balanced").fetch_q16, None);
+        assert_eq!("drop:below=0.05".parse(), Ok(MissHandler::Drop { below_ppm: 50_000 }));
+        assert_eq!("cpu-layers:n=26".parse(), Ok(MissHandler::CpuLayers { n: Some(26) }));
+        assert_eq!("top:k=6".parse(), Ok(MissHandler::Top { k: 6 }));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        let told = |text: &str| text.parse::<MissHandler>().unwrap_err().to_string();
+        assert_eq!(told("hots"), "there is no miss handler 'hots'; did you mean 'host'?");
+        assert!(told("host:fetch_permille=1").contains("miss handler 'host'"));
+        assert!(told("balanced:fetch_permille=1001").contains("not within 0 to 1000"));
+        assert!(told("balanced:fetch=1.5").contains("fetch = 1.5 is not within 0 to 1"));
+        assert!(told("balanced:fetch=1,fetch_permille=1").contains("the same"));
+        assert!(told("top:k=0").contains("at least 1"));
+        assert!(told("drop:below=nan").contains("not a finite number"));
+    }
+}
