@@ -17,7 +17,7 @@ use crate::parse;
 
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use plan::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
-pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
+pub use serving::{ArrivalName, ServingArgs, TimeArgs};
 pub use timing::{
     FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, PriceArgs, VerifyLiveArgs,
 };

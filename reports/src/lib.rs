@@ -10,6 +10,7 @@ mod csv_export;
 mod experiment;
 mod live;
 mod markdown;
+mod misses;
 mod placed;
 mod plan;
 mod replay;

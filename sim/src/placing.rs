@@ -1,27 +1,34 @@
 //! What is in the slots before the first step, and what bringing it there costs.
 
 use hotset_cost_models::Link;
-use hotset_policies::{Key, PolicySpec, Slots};
+use hotset_policies::Key;
+use hotset_policies::miss::MissHandler;
 use hotset_traces::Shape;
 use serde::Serialize;
 
+use crate::Setting;
 use crate::capacity::dimensions;
 
-/// The dense keys of the experts that a policy with these slots begins with, in the order in which
-/// they are brought in. `counts` has one number a dense key; none of it where the policy needs none.
-pub(crate) fn placed(
-    policy: &PolicySpec,
-    slots: &Slots,
-    shape: &Shape,
-    counts: Option<&[u64]>,
-) -> Vec<Key> {
+/// The dense keys of the experts that a setting's cache begins with, in the order in which they are
+/// brought in: those that its policy places, or all of the layers that are not the host's. A bound
+/// begins empty.
+pub(crate) fn placed(setting: &Setting, shape: &Shape) -> Vec<Key> {
     let (experts, top_k) = dimensions(shape);
-    let pools = slots.pools(&experts, &top_k).unwrap_or_default();
+    let slots = setting.slots.total();
+    if let MissHandler::CpuLayers { n: Some(n) } = setting.misses.with_slots(&experts, slots) {
+        let first = match (n as usize) < experts.len() {
+            true => shape.key_base(n as usize),
+            false => shape.total_experts(),
+        };
+        return (first..shape.total_experts()).take(slots as usize).collect();
+    }
+    let pools = setting.slots.pools(&experts, &top_k).unwrap_or_default();
+    let counts = setting.training.as_deref().unwrap_or_default();
     let mut base = 0;
     let mut keys = Vec::new();
     for pool in &pools {
-        let of_pool = counts.and_then(|counts| counts.get(base as usize..)).unwrap_or_default();
-        keys.extend(policy.placed(pool, of_pool).into_iter().map(|key| base + key));
+        let of_pool = counts.get(base as usize..).unwrap_or_default();
+        keys.extend(setting.policy.placed(pool, of_pool).into_iter().map(|key| base + key));
         base += pool.keys;
     }
     keys
@@ -95,6 +102,8 @@ impl Placed {
 
 #[cfg(test)]
 mod tests {
+    use hotset_policies::Slots;
+
     use super::*;
 
     #[test]
@@ -102,10 +111,19 @@ mod tests {
         // Layers of 4 experts: keys 0-3 and 4-7. In layer scope each pool has its own top.
         let shape = Shape::uniform(2, 4, 1).unwrap().with_expert_bytes(1 << 20);
         let counts = [1, 9, 0, 5, 0, 0, 8, 7];
-        let policy: PolicySpec = "static".parse().unwrap();
-        let layer = placed(&policy, &Slots::Layer(vec![1, 2]), &shape, Some(&counts));
+        let with = |policy: &str, slots| Setting {
+            training: Some(counts.into()),
+            ..Setting::new(policy.parse().unwrap(), slots)
+        };
+        let layer = placed(&with("static", Slots::Layer(vec![1, 2])), &shape);
         assert_eq!(layer, [1, 7, 6]);
-        assert_eq!(placed(&policy, &Slots::Global(3), &shape, Some(&counts)), [7, 6, 1]);
+        assert_eq!(placed(&with("static", Slots::Global(3)), &shape), [7, 6, 1]);
+        let layers = |n, slots| {
+            let misses = MissHandler::CpuLayers { n };
+            placed(&Setting { misses, ..with("lru", Slots::Global(slots)) }, &shape)
+        };
+        assert_eq!(layers(Some(1), 8), [4, 5, 6, 7]);
+        assert_eq!((layers(None, 3), layers(None, 4)), (vec![], vec![4, 5, 6, 7]));
         let load = Load::of(&layer, &shape);
         assert_eq!((load.experts(), load.bytes(&shape)), (3, 3 << 20));
         let link = Link::affine("l", 10, 1_000_000_000);

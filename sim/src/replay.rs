@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
-use hotset_policies::miss::{MissDispatcher, MissHandler};
+use hotset_policies::miss::MissDispatcher;
 use hotset_policies::{Belady, Bound, ExpertCache, Future, Key, Policy, PoolShape, Visitor};
 use hotset_traces::{Phase, Trace};
 
 use crate::bypass::replay_bypass;
 use crate::capacity::dimensions;
+use crate::columns::check_misses;
 use crate::drive::{EventSink, Way, drive_wide};
 use crate::engine::{Engine, EngineParts};
 use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
@@ -63,6 +64,7 @@ pub(crate) fn replay_watched(
     setting: &Setting,
     timelines: Vec<Timeline>,
 ) -> Result<(Counts, Vec<Timeline>), SimError> {
+    check_misses(trace, setting.misses)?;
     let needs_events = if !timelines.is_empty() {
         Some("a timeline")
     } else {
@@ -105,7 +107,7 @@ impl Visitor for PolicyReplay<'_, '_> {
 
     fn offline(self, bound: Bound) -> Self::Output {
         let serves_all = self.setting.prefetch == Prefetch::None
-            && self.setting.misses == MissHandler::Fetch
+            && self.setting.misses.fetches_all()
             && (bound == Bound::Belady || self.setting.is_plain());
         if !serves_all {
             let policy = self.setting.policy.info().name.to_owned();
@@ -178,8 +180,7 @@ impl<'a> PolicyReplay<'a, '_> {
 
     /// The experts that the cache begins with.
     fn placed(&self) -> Vec<Key> {
-        let Setting { policy, slots, training, .. } = self.setting;
-        placed(policy, slots, self.trace.shape(), training.as_deref())
+        placed(self.setting, self.trace.shape())
     }
 
     /// What the setting's engine does beside evicting.
@@ -187,15 +188,13 @@ impl<'a> PolicyReplay<'a, '_> {
         let (shape, setting) = (self.trace.shape(), self.setting);
         let prefill = PrefillService::new(setting.prefill, shape, &setting.slots)?;
         let forecaster = self.forecaster()?;
-        let misses = match setting.misses {
-            MissHandler::Fetch => None,
-            handler @ (MissHandler::Host | MissHandler::Balanced { .. }) => {
-                Some(MissDispatcher::new(handler, &dimensions(shape).0))
-            }
-        };
+        let (experts, _) = dimensions(shape);
+        let handler = setting.misses.with_slots(&experts, setting.slots.total());
+        let misses = (!handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
         Ok(EngineParts {
             prefill,
             misses,
+            weighs_misses: handler.loses_weight(),
             prefetching: forecaster.map(|source| Prefetching::new(source, shape.max_experts())),
             profiles: self.profiles()?,
             resizes: &setting.resizes,

@@ -87,7 +87,7 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         }
         setting.misses = match numbers.below(4) {
             0 => MissHandler::Host,
-            1 => MissHandler::Balanced { fetch_permille: numbers.below(1001) },
+            1 => MissHandler::balanced(numbers.below(1001)),
             _ => MissHandler::Fetch,
         };
     }

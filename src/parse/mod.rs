@@ -10,6 +10,6 @@ mod sizes;
 pub use capacities::capacities;
 pub use machines::{Profile, hardware, link, links, machine, profile, profile_and_name};
 pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
-pub use policies::{admissions, admitted, policies, prefetch, prefetch_suggestion};
+pub use policies::{admissions, admitted, miss, policies, prefetch, prefetch_suggestion};
 pub use shares::{share, training_share};
 pub use sizes::{checkpoint, expert_size, size, weight_format};

@@ -127,6 +127,12 @@ impl MissHandler {
         }
     }
 
+    /// Whether every miss is fetched, so that a bound serves as it does.
+    #[must_use]
+    pub fn fetches_all(self) -> bool {
+        matches!(self, Self::Fetch | Self::Top { .. })
+    }
+
     /// Whether the host's cores serve experts under it.
     #[must_use]
     pub fn uses_host(self) -> bool {

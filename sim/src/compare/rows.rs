@@ -5,6 +5,7 @@ use hotset_traces::Phase;
 
 use super::execution::ReplayResult;
 use super::jobs::Cell;
+use crate::open_loop::OpenLoop;
 use crate::placing::{Load, Placed};
 use crate::prepare::{Preparation, Size, is_sized};
 use crate::report::{LinkPrice, Row};
@@ -108,6 +109,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         bound: of.bound,
         belady_misses: of.belady_misses,
         belady_ratio: ratio(bucket.misses(), of.belady_misses),
+        open_loop: OpenLoop::of(prepared, of.phase, bucket),
         placed: Placed::of(of.load, shape, &request.links, sized),
         links: if sized {
             let price = |(index, link): (usize, &Link)| {

@@ -13,7 +13,8 @@ use super::demand::LayerDemand;
 use super::model::{TimeModel, Wait};
 use super::overlap::{Job, beside};
 use super::record::{Lane, Recorder};
-use super::spent::{StepTime, Times};
+use super::spent::{Splits, StepTime, Times};
+use super::split::{Judged, Slowdown, SplitEvent, judge};
 
 /// The layer that runs.
 #[derive(Debug, Default, Clone, Copy)]
@@ -21,6 +22,9 @@ struct Running {
     layer: usize,
     distinct: u32,
     host: u32,
+    /// Of `host`, whose output the next layer adds; of `distinct`, not computed.
+    deferred: u32,
+    dropped: u32,
     /// Experts that had not arrived when the routing was known.
     waiting: u32,
     /// What the layer's own copies take on an idle link.
@@ -39,6 +43,9 @@ pub struct Timeline {
     hits_first: bool,
     contention: Contention,
     host: HostContention,
+    /// Until when the host's cores are at work for layers before the one that runs.
+    host_busy: u64,
+    judges_splits: bool,
     /// Dense key of each layer's expert 0, and the copy that last brought each expert ahead.
     bases: Vec<u32>,
     ahead: Vec<Ticket>,
@@ -78,6 +85,8 @@ impl Timeline {
             hits_first: model.wait == Wait::HitsFirst,
             contention,
             host,
+            host_busy: 0,
+            judges_splits: model.judges_splits && rate > 0,
             bases: (0..layers).map(|layer| shape.key_base(layer)).collect(),
             ahead: vec![Ticket::default(); shape.total_experts() as usize],
             buffers: [Ticket::default(); 2],
@@ -178,11 +187,16 @@ impl Timeline {
             layer,
             distinct: demand.distinct,
             host: demand.host,
+            deferred: demand.deferred,
+            dropped: demand.dropped,
             waiting: demand.copies,
             alone: 0,
         };
         if demand.prefetched > 0 || self.copies.is_shared() {
             self.need_prefetched(&demand);
+        }
+        if self.judges_splits && demand.copies + demand.host > 0 {
+            self.judge_split(&demand);
         }
         if demand.copies > 0 {
             if self.recorder.is_some() {
@@ -192,6 +206,24 @@ impl Timeline {
                 self.running.alone = self.copies.demand(size, demand.copies);
             }
         }
+    }
+
+    #[cold]
+    fn judge_split(&mut self, demand: &LayerDemand<'_>) {
+        let misses = demand.copies + demand.host;
+        let event = SplitEvent {
+            layer: demand.layer,
+            tokens: self.tokens,
+            distinct: demand.distinct,
+            resident: demand.distinct.saturating_sub(misses + demand.dropped),
+            misses,
+            busy: self.copies.left(self.now),
+        };
+        let slowed = Slowdown { copy: self.host.copy_permille, host: self.host.host_permille };
+        let Judged { rule, best, uncontended, fetch_all, host_all } =
+            judge(&self.costs, &event, demand.copies, slowed);
+        let cell = self.times.cell(self.row + demand.layer);
+        cell.splits += Splits { rule, best, uncontended, fetch_all, host_all };
     }
 
     fn need_prefetched(&mut self, demand: &LayerDemand<'_>) {
@@ -266,7 +298,7 @@ impl Timeline {
         self.copies.begin(self.now);
         let late = self.copies.need(self.buffers[layer % 2]);
         let waiting = if late { distinct } else { 0 };
-        self.running = Running { layer, distinct, host: 0, waiting, alone: u64::MAX };
+        self.running = Running { layer, distinct, waiting, alone: u64::MAX, ..Running::default() };
         self.finish_layer();
     }
 
@@ -284,9 +316,10 @@ impl Timeline {
     /// The layer's experts run once they are there.
     #[inline(always)]
     pub fn finish_layer(&mut self) {
-        let Running { layer, distinct, host, waiting, alone } = self.running;
-        let on_gpu = distinct - host;
-        let host_done = if host > 0 { self.serve_on_host(layer, host) } else { 0 };
+        let Running { layer, distinct, host, deferred, dropped, waiting, alone } = self.running;
+        let on_gpu = distinct - host - dropped;
+        let serves = host > 0 || self.host_busy > self.now;
+        let host_done = if serves { self.serve_on_host(layer, host, deferred) } else { 0 };
         let mut left = on_gpu;
         if waiting > 0 {
             let ready = on_gpu - waiting;
@@ -310,10 +343,15 @@ impl Timeline {
         self.kernel(layer, experts, "experts");
     }
 
-    /// The host's cores serve experts from now on, beside the copies. Returns when they are done.
+    /// The host's cores serve experts from now on, behind what the layer before left them and beside
+    /// the copies. Returns when the layer has all that it waits for: they go on with what is deferred.
     #[cold]
-    fn serve_on_host(&mut self, layer: usize, experts: u32) -> u64 {
-        let work = self.costs.size(layer).host.saturating_mul(u64::from(experts));
+    fn serve_on_host(&mut self, layer: usize, experts: u32, deferred: u32) -> u64 {
+        let each = self.costs.size(layer).host;
+        let late = each.saturating_mul(u64::from(deferred));
+        let work = each.saturating_mul(u64::from(experts - deferred));
+        let whole = work.saturating_add(late);
+        let work = work.saturating_add(self.host_busy.saturating_sub(self.now));
         let queued = self.copies.left(self.now);
         let ends = beside(
             Job { alone: work, permille: self.host.host_permille },
@@ -321,8 +359,9 @@ impl Timeline {
         );
         self.copies.hold(ends.second - queued);
         let cell = self.times.cell(self.row + layer);
-        cell.host_work = cell.host_work.saturating_add(work);
+        cell.host_work = cell.host_work.saturating_add(whole);
         let done = self.now.saturating_add(ends.first);
+        self.host_busy = done.saturating_add(late);
         self.record(Lane::Host, "host", layer, None, self.now..done);
         done
     }
@@ -378,7 +417,7 @@ impl Timeline {
     }
 
     fn drain(&mut self) {
-        let left = self.copies.left(self.now);
+        let left = self.copies.left(self.now).max(self.host_busy.saturating_sub(self.now));
         if left > 0 {
             let cell = self.times.cell(self.row + self.running.layer);
             cell.drained = cell.drained.saturating_add(left);
