@@ -97,7 +97,7 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     if let Some(last) = sheets.last_mut() {
         last.note = note(report, wide);
     }
-    sheets.extend(crate::misses::sheets(&report.rows));
+    sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
     sheets.extend(crate::placed::sheet(&report.settings, &report.rows));
     sheets
 }

@@ -29,7 +29,7 @@ impl<'a> Split<'a> {
 }
 
 /// The tables of misses: splits where they were judged, losses where something is gone without.
-pub(crate) fn sheets(rows: &[Row]) -> Vec<Sheet> {
+pub(crate) fn sheets(settings: &Settings, rows: &[Row]) -> Vec<Sheet> {
     let whole = || rows.iter().filter(|row| row.window == Window::All);
     let splits: Vec<Split<'_>> = whole()
         .flat_map(|row| {
@@ -41,7 +41,10 @@ pub(crate) fn sheets(rows: &[Row]) -> Vec<Sheet> {
         whole().filter_map(|row| Some(Lost { row, of: row.open_loop.as_ref()? })).collect();
     let mut sheets = Vec::new();
     if !splits.is_empty() {
-        let title = "events with misses, ms a token from routing to the end of the kernel";
+        let title = format!(
+            "events with misses, ms a token from routing to the end of the kernel\nthe rule: {}",
+            settings.serving.misses
+        );
         let mut sheet = Sheet::of(title, Split::COLUMNS, splits);
         sheet.note = "each event by itself, with the residents that it found; best: the number of\n\
                       copies that ends first; unaware: the best if link and host did not slow each\n\
@@ -52,11 +55,16 @@ pub(crate) fn sheets(rows: &[Row]) -> Vec<Sheet> {
     if let Some(first) = lost.first() {
         let caveat = first.of.quality.as_ref().map(|quality| {
             let (from, to) = quality.measured;
+            let (from, to) = (from * 100.0, to * 100.0);
+            let measured = match from < to {
+                true => format!(
+                    "at {from:.1}% to {to:.1}% of the accesses, between\n\
+                     which it is interpolated, and beyond which nothing is said."
+                ),
+                false => format!("at {from:.1}% of the accesses alone."),
+            };
             format!(
-                "\nMMLU-Pro points lost: measured at {:.1}% to {:.1}% of the accesses, between\n\
-                 which it is interpolated, and beyond which nothing is said.\n{}:\n{}",
-                from * 100.0,
-                to * 100.0,
+                "\nMMLU-Pro points lost: measured {measured}\n{}:\n{}",
                 quality.source,
                 quality.caveat.replace("; ", ";\n"),
             )

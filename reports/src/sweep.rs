@@ -146,7 +146,7 @@ fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
     if let Some(first) = sheets.first_mut() {
         first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
-    sheets.extend(crate::misses::sheets(&report.rows));
+    sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
     sheets.extend(crate::placed::sheet(&report.settings, &report.rows));
     sheets.push(knees(&sweep.knees));
     sheets

@@ -1,5 +1,6 @@
 //! Miss handlers by name, with their parameters.
 
+use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
@@ -169,9 +170,68 @@ impl FromStr for MissHandler {
     }
 }
 
+impl fmt::Display for MissHandler {
+    /// As it can be read again; what is not known yet is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.info().name)?;
+        let millionths = |part: u32| f64::from(part) / 1e6;
+        match *self {
+            Self::Balanced(split) | Self::Freetoken(split) => match split.fetch_q16 {
+                Some(0) => write!(f, ":max_fetch={}", split.max_fetch)?,
+                // Five decimals tell 1/65536 apart.
+                Some(share) => write!(f, ":fetch={:.5}", f64::from(share) / 65536.0)?,
+                None => return Ok(()),
+            },
+            Self::UploadCap { n } | Self::Defer { n } | Self::CpuLayers { n: Some(n) } => {
+                write!(f, ":n={n}")?;
+            }
+            Self::Fiddler { cpu, gpu } => write!(f, ":cpu={cpu},gpu={gpu}")?,
+            Self::Hybrimoe { copy: Some(copy), host: Some(host) } => {
+                write!(f, ":copy={copy},host={host}")?;
+            }
+            Self::Drop { below_ppm } => write!(f, ":below={}", millionths(below_ppm))?,
+            Self::Substitute { above_ppm } => write!(f, ":above={}", millionths(above_ppm))?,
+            Self::Top { k } => write!(f, ":k={k}")?,
+            Self::Fetch | Self::Host | Self::CpuLayers { n: None } | Self::Hybrimoe { .. } => {}
+        }
+        match *self {
+            Self::Balanced(split) | Self::Freetoken(split) if split.order == FetchOrder::Lowest => {
+                write!(f, ",order=lowest")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handlers_are_told_as_they_are_read() {
+        for text in [
+            "fetch",
+            "host",
+            "balanced",
+            "balanced:fetch=0.41499",
+            "balanced:max_fetch=3,order=lowest",
+            "upload-cap:n=1",
+            "fiddler:cpu=7,gpu=70",
+            "hybrimoe:copy=3,host=1",
+            "cpu-layers",
+            "cpu-layers:n=3",
+            "defer:n=2",
+            "drop:below=0.05",
+            "substitute:above=0.5",
+            "top:k=4",
+        ] {
+            assert_eq!(text.parse::<MissHandler>().unwrap().to_string(), text);
+        }
+        for share in 1..=65_536 {
+            let told = MissHandler::Balanced(Split { fetch_q16: Some(share), ..Split::default() });
+            assert_eq!(told.to_string().parse(), Ok(told));
+        }
+    }
 
     #[test]
     fn handlers_are_read_by_name_with_the_defaults_stated() {
