@@ -12,6 +12,7 @@ mod interrupts;
 mod kills;
 mod layouts;
 mod live;
+mod misses;
 mod outputs;
 mod plan;
 mod receipts;
