@@ -7,6 +7,7 @@ use criterion::{
 };
 use hotset::policies::predict::{
     AnyPredictor, Guess, Horizon, Layers, Opening, PREDICTORS, Predictor, PredictorSpec, Token,
+    TokenPlace,
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -80,7 +81,7 @@ impl Workload {
     fn pass(&self, predictor: &mut AnyPredictor, number: usize, guesses: &mut Vec<Guess>) {
         let row = &self.rows[number % self.rows.len()];
         for layer in 0..self.layers.len() {
-            let place = (0, number, layer as u32);
+            let place = TokenPlace { lane: 0, row: number, layer: layer as u32 };
             let token = Token::new(place, &self.layers, row, &self.weights);
             predictor.observe(&token);
             guesses.clear();

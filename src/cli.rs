@@ -1,6 +1,7 @@
 //! The flags and their help.
 
 mod experiment;
+mod machines;
 mod plan;
 mod serving;
 mod timing;
@@ -16,12 +17,14 @@ use crate::output::OutputArgs;
 use crate::parse;
 
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
-pub use plan::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
+pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
+pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, ServingArgs, TimeArgs};
 pub use timing::{
     FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, PriceArgs, VerifyLiveArgs,
+    VerifyPlanArgs,
 };
-pub use traces::{ComposeArgs, ExportArgs, ImportArgs, LayerList, SliceArgs};
+pub use traces::{ComposeArgs, ExportArgs, ImportArgs, InfoArgs, LayerList, ReadArgs, SliceArgs};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -58,6 +61,8 @@ pub enum Command {
     Preflight(Box<PreflightArgs>),
     /// Check predicted times against live runs; exit code 1 where they are off
     VerifyLive(VerifyLiveArgs),
+    /// Hold plans against what people measured: predictions, ranges and errors of every report
+    VerifyPlan(VerifyPlanArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ
     Conform(ConformArgs),
     /// Import, export, cut, describe or check router traces
@@ -65,6 +70,9 @@ pub enum Command {
     Trace(TraceCommand),
     /// Fit, list or show links and machines
     Link(LinkArgs),
+    /// List machines to plan for, show one, or find out about this one
+    #[command(visible_alias = "machine")]
+    Machines(MachinesArgs),
     /// List policies and prefetchers, or define one
     Policies(PoliciesArgs),
 }
@@ -81,7 +89,7 @@ pub enum TraceCommand {
     /// Compose the steps of an engine that serves several requests at once
     Compose(ComposeArgs),
     /// Describe a trace: shape, tokens, digests, locality
-    Info(TraceArgs),
+    Info(InfoArgs),
     /// Check every value and both digests; exit code 1 if the trace is not sound
     Validate(TraceArgs),
     /// Permute the order of tokens: the control for temporal locality

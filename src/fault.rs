@@ -6,6 +6,8 @@ use hotset::conform::LogError;
 use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::experiments::ExperimentError;
 use hotset::planning::PlanError;
+use hotset::planning::engine::UnknownEngine;
+use hotset::planning::verify::ReportError;
 use hotset::policies::PolicyError;
 use hotset::reports::{RenderError, visible};
 use hotset::sim::{LiveError, SimError};
@@ -50,6 +52,12 @@ pub enum Fault {
     /// Live points that cannot be checked.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// Reports that cannot be read.
+    #[error(transparent)]
+    Reported(#[from] ReportError),
+    /// An engine's name.
+    #[error(transparent)]
+    Engine(#[from] UnknownEngine),
     /// Measurements that cannot be fitted.
     #[error("{path}: {reason}")]
     Fit {

@@ -59,6 +59,7 @@ fn run(cli: Cli) -> Result<Ending, Fault> {
         Command::Plan(args) => commands::plan::run(&args),
         Command::Preflight(args) => commands::plan::preflight(&args),
         Command::VerifyLive(args) => commands::verify_live::run(&args),
+        Command::VerifyPlan(args) => commands::verify_plan::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Trace(TraceCommand::Import(args)) => commands::trace::import(&args),
         Command::Trace(TraceCommand::Export(args)) => commands::trace::export(&args),
@@ -68,6 +69,7 @@ fn run(cli: Cli) -> Result<Ending, Fault> {
         Command::Trace(TraceCommand::Validate(args)) => commands::trace::validate(&args),
         Command::Trace(TraceCommand::Shuffle(args)) => commands::trace::shuffle(&args),
         Command::Link(args) => commands::link::run(&args),
+        Command::Machines(args) => commands::machines::run(&args),
         Command::Policies(args) => commands::policies::run(&args),
     }
 }

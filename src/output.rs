@@ -71,6 +71,14 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
     }
 }
 
+/// Gives a text that is in one format only.
+pub fn give_text(text: &str, path: Option<&Path>) -> Result<(), Fault> {
+    match path {
+        Some(path) => write_whole(path, text.as_bytes()),
+        None => print(text),
+    }
+}
+
 /// Lets Ctrl-C stop what is being written, so that nothing is left of it.
 pub struct Stoppable;
 

@@ -64,6 +64,13 @@ fn every_answer_is_what_its_command_prints() {
 }
 
 #[test]
+fn every_command_on_planning_is_what_it_prints() {
+    for (arguments, expected) in &blocks(include_str!("../docs/planning.md")) {
+        compare(arguments, expected, &stdout(arguments));
+    }
+}
+
+#[test]
 fn every_receipt_is_what_its_command_prints() {
     let text = include_str!("../docs/receipts.md");
     let blocks = blocks(text);

@@ -186,7 +186,8 @@ fn freetokens_calibration_balances_misses() {
     stdout(&["link", "fit", path(&bench), "-o", path(&toml), "--name", "mine"]);
     let small = ["compare", "--policy", "lru", "--capacity", "25%", "--phase", "decode"];
     let report = json(&[&small[..], &["--link", path(&toml), "--miss", "balanced"]].concat());
-    // 8.41 / (8.41 + 21.89), in 1/65536: 18190 but for the profile's slowdowns in per mille.
+    // From the rates side by side, 8.41 / (8.41 + 21.89), it would be 18190 of 65536. A profile keeps
+    // slowdowns in per mille, 13.09 / 8.41 as 1556 and 29.97 / 21.89 as 1369: 8.4126 and 21.8919.
     let share = &report["settings"]["serving"]["misses"]["balanced"]["fetch_q16"];
     assert_eq!(share, 18_193);
     let row = &report["rows"][0];

@@ -131,11 +131,49 @@ fn what_cannot_be_is_refused() {
         (&["--weights", "5GB:6GB"], &["--weights"]),
         (&["--accept", "80%"], &["--accept is for drafted tokens"]),
         (&["--weights", "lots"], &["24GiB"]),
-        (&["--expert-format", "fp3"], &["unknown weight format `fp3`"]),
+        (&["--expert-format", "fp3"], &["unknown weight format `fp3`", "a GGUF mix"]),
+        (
+            &["--quant", "Q4_K_MM"],
+            &["--quant", "unknown mix `Q4_K_MM`", "UD-", "did you mean 'Q4_K_M'?"],
+        ),
+        (&["--quant", "f32:1 q9_k:2"], &["`q9_k` is no type"]),
+        (&["--quant", "Q4_K_M", "--rest-format", "q8_0"], &["--rest-format"]),
+        (
+            &["--expert-format", "Q4_K_M", "--rest-format", "q8_0"],
+            &["--rest-format does not go with the mix Q4_K_M"],
+        ),
         (&["--trace", "none.hst"], &["none.hst"]),
     ] {
         plan(&[&base[..], flags].concat(), parts);
     }
+}
+
+#[test]
+fn a_mix_is_named_as_people_name_it() {
+    let plan = |flags: &[&str]| {
+        let base = ["plan", "--model", "Qwen3-30B-A3B", "--machine", "rtx-3090"];
+        json(&[&base[..], flags].concat())
+    };
+    let named = plan(&["--quant", "Q4_K_M"]);
+    assert_eq!(named, plan(&["--expert-format", "Q4_K_M"]), "either flag");
+    let text = named.to_string();
+    assert!(text.contains("tensor types of Q4_K_M"), "{text}");
+    let guessed = plan(&["--quant", "UD-Q4_K_XL"]).to_string();
+    assert!(guessed.contains("the rules of `UD-Q4_K_XL` are not public"), "{guessed}");
+}
+
+#[test]
+fn a_key_that_nothing_understands_is_named_and_may_be_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.json");
+    let config = r#"{"model_type": "brand_new", "hidden_size": 64, "num_hidden_layers": 2, "num_experts": 8,
+        "num_attention_heads": 4, "moe_intermediate_size": 128, "vocab_size": 100, "num_experts_per_tok": 2,
+        "memory_slots": 4096}"#;
+    std::fs::write(&path, config).unwrap();
+    let base = ["plan", "--model", path.to_str().unwrap(), "--machine", "h200"];
+    refused(&base, &["`memory_slots`", "--allow-unknown"]);
+    let output = stdout(&[&base[..], &["--allow-unknown"]].concat());
+    assert!(output.contains("memory_slots"), "{output}");
 }
 
 #[test]

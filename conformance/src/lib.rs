@@ -38,5 +38,5 @@ pub use compared::Compared;
 pub use decision::{Decision, Evicted, Expert, Fetched, Held};
 pub use divergence::{Divergence, EVENT_RULE};
 pub use error::ConformError;
-pub use log::{LogError, Outcome, Replayed};
+pub use log::{LogError, LoggedDivergence, Outcome, Replayed};
 pub use shape::ModelShape;

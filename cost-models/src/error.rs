@@ -43,9 +43,34 @@ pub enum ProfileError {
         /// What is wrong and what would be right.
         why: String,
     },
+    /// Several things are wrong.
+    #[error("profile {origin}: {} faults\n  {}", faults.len(), faults.join("\n  "))]
+    Several {
+        /// The profile's name.
+        origin: String,
+        /// Each with its field, what is wrong and what would be right.
+        faults: Vec<String>,
+    },
+    /// One thing is wrong.
+    #[error("profile {origin}: {fault}")]
+    Fault {
+        /// The profile's name.
+        origin: String,
+        /// The field, what is wrong and what would be right.
+        fault: String,
+    },
 }
 
 impl ProfileError {
+    /// One fault or several of one profile.
+    pub(crate) fn faults(origin: &str, mut faults: Vec<String>) -> Self {
+        let origin = origin.to_owned();
+        match faults.len() {
+            1 => Self::Fault { origin, fault: faults.remove(0) },
+            _ => Self::Several { origin, faults },
+        }
+    }
+
     pub(crate) fn invalid(origin: &str, field: &str, why: impl Into<String>) -> Self {
         Self::Invalid { origin: origin.into(), field: field.into(), why: why.into() }
     }

@@ -31,8 +31,11 @@ pub use curve::BurstCurve;
 pub use error::{ProfileError, UnknownLink, UnknownMachine};
 pub use fit::benchbw::import_benchbw;
 pub use fit::{FitError, FitLabel, FittedProfile, Residual, fit_links};
-pub use format::{ExpertShape, GgmlType, SlotLayout, WeightFormat};
-pub use hardware::{Hardware, builtin_hardware, find_hardware};
+pub use format::{ExpertShape, GgmlType, Mix, SlotLayout, WeightFormat};
+pub use hardware::{
+    Hardware, Host, HostSpec, builtin_hardware, builtin_hosts, find_hardware, hardware_of_device,
+    host_of_processor,
+};
 pub use link::{HostKernel, Link, LinkKind, Submission, TransferCost};
 pub use machine::{HbmModel, MachineProfile};
 pub use model::{Model, ModelError};

@@ -60,12 +60,11 @@ pub fn quality_lost(what: &str, share: f64) -> QualityLoss {
         };
     };
     let points = measured.points.get(what).map(Vec::as_slice).unwrap_or_default();
-    let ends =
-        |at: fn(&[(f64, f64)]) -> Option<&(f64, f64)>| at(points).map_or(0.0, |point| point.0);
+    let share_of = |point: Option<&(f64, f64)>| point.map_or(0.0, |&(share, _)| share);
     QualityLoss {
         mmlu_pro_points: interpolated(points, share),
         share,
-        measured: (ends(<[_]>::first), ends(<[_]>::last)),
+        measured: (share_of(points.first()), share_of(points.last())),
         source: &measured.source,
         caveat: &measured.caveat,
     }

@@ -148,7 +148,11 @@ fn the_table_of_models() {
         let (_, experts) = model.moe_layers().next().unwrap();
         assert_eq!(Some(model.layers.len() as u64), number("num_hidden_layers"), "{name}");
         assert_eq!(Some(u64::from(model.mtp_layers)), number("mtp_layers"), "{name}");
-        assert_eq!(Some(experts.shared), number("shared_expert_params_per_layer"), "{name}");
+        assert_eq!(
+            Some(experts.shared.weights(model.hidden)),
+            number("shared_expert_params_per_layer"),
+            "{name}"
+        );
         let state = model.kv(0, KvFormat::Bf16, 1).state;
         assert_eq!(Some(state), number("state_bytes_per_sequence"), "{name}");
         assert_eq!(model.max_context, number("max_position_embeddings"), "{name}");
@@ -202,7 +206,7 @@ fn computed_checkpoints_of_the_table() {
 #[test]
 fn builtin_models_are_their_configurations() {
     let Some(cases) = cases() else { return };
-    assert_eq!(builtin_models().len(), cases.len());
+    assert!(builtin_models().len() > cases.len());
     for Case { name, model, .. } in cases {
         let mut builtin = Model::builtin(&name).unwrap();
         if ["Kimi-K2.5", "Qwen3.6-35B-A3B"].contains(&name.as_str()) {

@@ -7,8 +7,9 @@
 use serde::Serialize;
 
 use crate::bootstrap::Test;
-use crate::report::{Figures, Runs};
-use crate::run::Outcome;
+use crate::figures::Figures;
+use crate::protocol::references;
+use crate::run::{Outcome, Runs};
 use crate::{Arm, Interval, Protocol, Resamples};
 
 /// The chance of a wrong answer in a family of tests.
@@ -135,17 +136,6 @@ impl Compared<'_> {
         let (arm, reference) = (&self.outcomes[arm], &self.outcomes[reference]);
         Figures { arm, reference, units: self.units, runs: Runs::All }
     }
-}
-
-/// LRU, and what else arms are compared with, each once.
-pub(crate) fn references(against: &[Arm]) -> Vec<Arm> {
-    let mut references = vec![Arm::lru()];
-    for arm in against {
-        if !references.iter().any(|known| known.name == arm.name) {
-            references.push(arm.clone());
-        }
-    }
-    references
 }
 
 /// Draws so few that no answer of a family this large could hold.

@@ -9,6 +9,7 @@ mod bootstrap;
 mod break_even;
 mod compared;
 mod error;
+mod figures;
 mod folds;
 mod prefetch;
 mod protocol;

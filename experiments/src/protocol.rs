@@ -1,18 +1,17 @@
 //! What an experiment is run under.
 
 use hotset_cost_models::Link;
-use hotset_sim::{Capacity, Scope, SimError, TimeModel};
+use hotset_sim::{Capacity, Named, Scope, SimError, TimeModel};
 use hotset_traces::{Phase, Shape, Trace, Workload};
 use serde::Serialize;
 
-use crate::compared::references;
 use crate::{Arm, ExperimentError, Parts};
 
 /// What an experiment is run under.
 #[derive(Debug, Clone)]
 pub struct Protocol {
     /// Slots of the cache, with the text that gave them.
-    pub capacity: (String, Capacity),
+    pub capacity: Named<Capacity>,
     /// One pool, or one a layer.
     pub scope: Scope,
     /// Links to charge over.
@@ -98,8 +97,8 @@ impl Protocol {
     pub(crate) fn summary(&self, shape: &Shape) -> Result<ProtocolSummary, ExperimentError> {
         Ok(ProtocolSummary {
             hotset: env!("CARGO_PKG_VERSION"),
-            capacity: self.capacity.0.clone(),
-            capacity_slots: self.capacity.1.slots(shape, self.scope)?.total(),
+            capacity: self.capacity.text.clone(),
+            capacity_slots: self.capacity.value.slots(shape, self.scope)?.total(),
             scope: self.scope,
             links: self.links.iter().map(|link| link.name.clone()).collect(),
             expert_bytes: shape.layers().iter().map(|layer| layer.expert_bytes).collect(),
@@ -112,6 +111,17 @@ impl Protocol {
             correction: "holm",
         })
     }
+}
+
+/// LRU, and what else arms are compared with, each once.
+pub(crate) fn references(against: &[Arm]) -> Vec<Arm> {
+    let mut references = vec![Arm::lru()];
+    for arm in against {
+        if !references.iter().any(|known| known.name == arm.name) {
+            references.push(arm.clone());
+        }
+    }
+    references
 }
 
 /// Refuses an arm that is there twice, and puts the baseline first.

@@ -2,15 +2,23 @@
 
 use hotset_policies::Need;
 use hotset_sim::{
-    Bucket, Compare, Composition, POLICY_MEMORY, PREFILL_CHUNK, Parts, PhaseFilter, Prefetch,
-    Preparation, Prices, Semantics, Serving, SimError, Spent, Steps, Timeline, Training, Window,
-    replay_timed,
+    Bucket, Compare, Composition, Named, POLICY_MEMORY, PREFILL_CHUNK, Parts, PhaseFilter,
+    Prefetch, Preparation, Prices, Semantics, Serving, SimError, Spent, Steps, Timeline, Training,
+    Window, replay_timed,
 };
 use hotset_traces::{Phase, Repeat, Shape, Trace};
 
-use crate::report::Runs;
 use crate::tally::by_sequence;
 use crate::{Arm, ExperimentError, Fold, Folds, Protocol, Tally};
+
+/// Which runs of the sequences count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// All.
+    All,
+    /// Those that have this to do with the runs before them.
+    Only(Repeat),
+}
 
 /// What an arm did over all folds.
 #[derive(Debug, Clone)]
@@ -153,7 +161,7 @@ pub(crate) fn run(ground: &Ground<'_>, arm: &Arm) -> Result<Outcome, ExperimentE
 /// The request that an arm is, of the decode steps of a trace.
 fn request(protocol: &Protocol, arm: &Arm) -> Compare {
     Compare {
-        policies: vec![(arm.name.clone(), arm.policy.clone())],
+        policies: vec![Named::new(arm.name.clone(), arm.policy.clone())],
         scopes: vec![protocol.scope],
         capacities: vec![protocol.capacity.clone()],
         links: protocol.links.clone(),
@@ -185,7 +193,7 @@ fn run_fold(
     let parts = Parts::trained(&fold.training, &fold.tested);
     let prepared = Preparation::of(&parts, request)?;
     let (trace, steps) = (prepared.trace(), prepared.steps());
-    let setting = prepared.setting(&request.policies[0].1, &prepared.sizes()[0]);
+    let setting = prepared.setting(&request.policies[0].value, &prepared.sizes()[0]);
     let timelines = prepared.timelines().into_iter().map(Timeline::with_steps).collect();
     let (counts, timelines) = replay_timed(trace, steps, prepared.futures(), &setting, timelines)?;
     let times: Vec<_> = timelines.into_iter().map(|timeline| timeline.finish().0).collect();

@@ -5,8 +5,10 @@ use hotset_traces::{Phase, Repeat, Shape, Trace, Workload};
 use rayon::prelude::*;
 
 use crate::compared::{Compared, with_references};
+use crate::figures::Figures;
 use crate::protocol::with_baseline;
-use crate::report::{Figures, Runs, row};
+use crate::report::row;
+use crate::run::Runs;
 use crate::run::{Ground, Outcome, run};
 use crate::{Arm, Block, ExperimentError, Folds, LeftOut, Protocol, Repeats, Resamples};
 

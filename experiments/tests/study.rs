@@ -4,8 +4,8 @@
 use hotset_cost_models::find_machine;
 use hotset_experiments::{ArmRow, Folds, Parts, PrefetchReport, Protocol, prefetch, semantic};
 use hotset_sim::{
-    Compare, Composition, Compute, POLICY_MEMORY, PREFILL_CHUNK, PhaseFilter, Scope, Semantics,
-    Serving, TimeModel, Training, Window, compare,
+    Compare, Composition, Compute, Named, POLICY_MEMORY, PREFILL_CHUNK, PhaseFilter, Scope,
+    Semantics, Serving, TimeModel, Training, Window, compare,
 };
 use hotset_traces::{Format, ImportOptions, Repeat, Trace, Workload, import, testing::shared};
 
@@ -17,7 +17,7 @@ fn trace() -> Option<Trace> {
 fn plan(parts: Parts, arms: &[&str]) -> Protocol {
     let h200 = find_machine("h200").unwrap();
     Protocol {
-        capacity: ("25%".to_owned(), "25%".parse().unwrap()),
+        capacity: Named::new("25%", "25%".parse().unwrap()),
         scope: Scope::Global,
         time: TimeModel {
             compute: Compute::of_machine(&h200, 20 << 20).unwrap(),
@@ -209,7 +209,7 @@ fn wasted_means_one_thing() {
     let found = prefetch(&trace, &plan, &[1], &()).unwrap();
     let found = row(&found.block.rows, "lru/ahead");
     let request = Compare {
-        policies: vec![("lru".to_owned(), "lru".parse().unwrap())],
+        policies: vec![Named::new("lru", "lru".parse().unwrap())],
         scopes: vec![plan.scope],
         capacities: vec![plan.capacity.clone()],
         links: plan.links.clone(),

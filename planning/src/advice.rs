@@ -2,7 +2,7 @@
 
 use crate::Request;
 use crate::memory::gib;
-use crate::routing::{Routing, RoutingSummary};
+use crate::routing::{Recordings, Routing, RoutingSummary};
 use crate::speed::Speed;
 use crate::verdict::{Fit, FitVerdict};
 use crate::weights::RankWeights;
@@ -79,11 +79,8 @@ pub(crate) fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> V
             );
         }
     }
-    if fit.verdict != FitVerdict::Resident && matches!(routing.summary(), RoutingSummary::Uniform) {
-        warnings.push(
-            "no trace: misses are those of uniform routing, more than any model's; give `Routing::of_trace`"
-                .to_owned(),
-        );
+    if fit.verdict != FitVerdict::Resident {
+        warnings.extend(without_trace(&routing.summary()));
     }
     let out_of = fit.short_bytes > 0
         && fit.needed_for_all_bytes > fit.budget.bytes
@@ -97,4 +94,30 @@ pub(crate) fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> V
         ));
     }
     warnings
+}
+
+/// What a reader must know where misses are no trace's of the model.
+pub(crate) fn without_trace(routing: &RoutingSummary) -> Option<String> {
+    match routing {
+        RoutingSummary::Uniform => Some(
+            "misses are those of uniform routing, more than any model's; give `Routing::of_trace`"
+                .to_owned(),
+        ),
+        RoutingSummary::Recorded { traces, left_out, .. } => Some(format!(
+            "no trace of this model: misses are the mean of {} recorded traces of others, which tell of \
+             one another to {:.0} points of the miss rate ({:.0} at worst); give `Routing::of_trace`",
+            traces.len(),
+            left_out.mean_points,
+            left_out.worst_points
+        )),
+        RoutingSummary::StandIn { trace, .. } => {
+            let left_out = Recordings::builtin().left_out_error();
+            Some(format!(
+                "the trace '{}' is of another model: recorded models tell of one another to {:.0} points \
+                 of the miss rate ({:.0} at worst)",
+                trace.name, left_out.mean_points, left_out.worst_points
+            ))
+        }
+        RoutingSummary::OwnTrace { .. } | RoutingSummary::Histogram { .. } => None,
+    }
 }

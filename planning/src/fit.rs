@@ -5,8 +5,10 @@
 
 use hotset_cost_models::hardware::Basis;
 
+use crate::engine::buffers::Placed;
 use crate::memory::{self, MemoryLine};
 use crate::request::Bank;
+use crate::reserve;
 use crate::verdict::{Binding, Fit, FitVerdict};
 use crate::weights::{RankWeights, weights};
 use crate::{PlanError, Request};
@@ -62,14 +64,23 @@ impl<'a> Fitting<'a> {
 
     /// With `users` sequences of `context` tokens; at most `most` slots.
     pub fn fit(&self, users: u32, context: u64, most: Option<u64>) -> Fit {
-        let accelerator = memory::accelerator(self.request, self.weights, users, context);
-        let fixed = memory::sum(&accelerator);
+        let whole = self.lines((users, context), Placed::Accelerator);
         let unified = self.request.machine.unified;
         let bank = self.request.offload.bank;
         let loading = memory::loading(self.request, self.whole);
         // On a unified machine what the host holds comes off the accelerator's pool.
         let in_pool = if unified && bank.is_some() { self.bank } else { 0 };
         let limit = self.budget.bytes;
+        let everything = memory::sum(&whole.0).saturating_add(self.all_slots_bytes);
+        let resident = everything.saturating_add(in_pool) <= limit
+            && bank.is_none()
+            && most.is_none_or(|most| most >= self.experts);
+        // What an engine reserves may depend on whether the host has experts.
+        let (accelerator, host) = match resident || self.request.engine.is_none() {
+            true => whole,
+            false => self.lines((users, context), Placed::Host),
+        };
+        let fixed = memory::sum(&accelerator);
         let needed = fixed.saturating_add(self.all_slots_bytes).saturating_add(in_pool);
         let mut fit = Fit {
             verdict: FitVerdict::Resident,
@@ -84,13 +95,13 @@ impl<'a> Fitting<'a> {
             slots_bytes: self.all_slots_bytes,
             left_bytes: limit.saturating_sub(needed),
             host_budget: self.host_budget.clone(),
-            host: Vec::new(),
+            host,
             load_transient_bytes: loading.needed,
             page_cache_bytes: loading.page_cache,
             on_disk_bytes: 0,
             needed_for_all_bytes: needed,
         };
-        if needed <= limit && bank.is_none() && most.is_none_or(|most| most >= self.experts) {
+        if resident {
             self.load(&mut fit);
             return fit;
         }
@@ -119,6 +130,19 @@ impl<'a> Fitting<'a> {
         fit
     }
 
+    /// What an accelerator and its host hold beside slots and experts.
+    fn lines(
+        &self,
+        (users, context): (u32, u64),
+        placed: Placed,
+    ) -> (Vec<MemoryLine>, Vec<MemoryLine>) {
+        let mut engine = reserve::lines(self.request, self.weights, context, placed);
+        let host = engine.as_mut().map(|engine| std::mem::take(&mut engine.host));
+        let sequences = (users, context);
+        let accelerator = memory::accelerator(self.request, self.weights, sequences, engine);
+        (accelerator, host.unwrap_or_default())
+    }
+
     /// Where experts without a slot are.
     fn place(&self, fit: &mut Fit) {
         let ranks = u64::from(self.request.ranks_per_host());
@@ -141,21 +165,20 @@ impl<'a> Fitting<'a> {
             }
             return self.load(fit);
         }
+        // Beside what the engine keeps there.
+        let held = self.host_budget.bytes.saturating_sub(memory::sum(&fit.host));
         let (kept, source) = match self.request.offload.bank {
             Some(Bank::Inclusive) => (self.bank, "every expert, with a slot or without"),
             Some(Bank::Exclusive) => (without, "experts without a slot"),
-            None if self.bank <= self.host_budget.bytes => {
-                (self.bank, "every expert, with a slot or without")
-            }
+            None if self.bank <= held => (self.bank, "every expert, with a slot or without"),
             None => (without, "experts without a slot: all of them would not fit"),
         };
-        if kept <= self.host_budget.bytes {
+        if kept <= held {
             fit.verdict = if all { FitVerdict::Resident } else { FitVerdict::Cached };
             fit.host.push(MemoryLine::new("expert bank", kept, Basis::Calculated, source));
         } else {
-            let short = kept - self.host_budget.bytes;
+            let short = kept - held;
             let source = "as many as host memory holds";
-            let held = self.host_budget.bytes;
             fit.host.push(MemoryLine::new("expert bank", held, Basis::Calculated, source));
             fit.binding = Binding::HostMemory;
             fit.short_bytes = short;
@@ -196,9 +219,12 @@ fn budget(request: &Request) -> MemoryLine {
     if let Some(free) = request.reserve.free {
         return MemoryLine::new("usable memory", free, Basis::Assumed, "`MemoryReserve::free`");
     }
-    let (share, basis, source) = match request.reserve.usable_share {
-        Some(share) => (share, Basis::Assumed, "`MemoryReserve::usable_share`".to_owned()),
-        None => {
+    let engine = request.engine.as_ref().and_then(|engine| engine.memory.as_ref());
+    let own = engine.and_then(|memory| memory.usable_share.as_ref());
+    let (share, basis, source) = match (request.reserve.usable_share, own) {
+        (Some(share), _) => (share, Basis::Assumed, "`MemoryReserve::usable_share`".to_owned()),
+        (None, Some(own)) => (own.value, own.basis, own.source.clone()),
+        (None, None) => {
             let share = &machine.usable_share;
             (share.value, share.basis, share.source.clone())
         }

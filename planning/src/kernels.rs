@@ -6,7 +6,7 @@
 
 use hotset_cost_models::hardware::Basis;
 use hotset_cost_models::model::layer::LatentAttention;
-use hotset_cost_models::model::{Mixer, WeightBytes};
+use hotset_cost_models::model::{KvFormat, Mixer, WeightBytes};
 use hotset_cost_models::{HbmModel, Model, find_machine};
 
 use crate::Request;
@@ -123,8 +123,11 @@ pub(crate) fn between(count: f64, cost: impl Fn(u32) -> u64) -> f64 {
 /// Bytes of keys, values and states that one decode step reads for one sequence: sparse attention
 /// reads the keys of its index and the tokens that it chose.
 pub(crate) fn kv_read(request: &Request, context: u64) -> u64 {
-    let model = &request.model;
-    let (format, tensor) = (request.storage.kv, request.parallel.tensor);
+    past_read(&request.model, request.storage.kv, request.parallel.tensor, context)
+}
+
+/// The same of a model alone.
+pub(crate) fn past_read(model: &Model, format: KvFormat, tensor: u32, context: u64) -> u64 {
     let chosen = model.layers.iter().find_map(|layer| match &layer.mixer {
         Mixer::Latent(latent) => latent.indexer.map(|indexer| indexer.top_k),
         _ => None,

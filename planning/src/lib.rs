@@ -9,14 +9,17 @@ mod advice;
 mod axis;
 mod check;
 mod coefficient;
+pub mod engine;
 mod error;
 mod fit;
 mod kernels;
 mod memory;
+pub mod placement;
 mod plan;
 mod preflight;
 mod pricing;
 mod request;
+mod reserve;
 mod right_sized;
 mod routing;
 mod sources;
@@ -25,6 +28,7 @@ mod split;
 mod summary;
 mod vary;
 mod verdict;
+pub mod verify;
 mod weights;
 
 pub use axis::{Axis, Knob, MOST_POINTS};
@@ -39,7 +43,10 @@ pub use request::{
     Speculation, Storage,
 };
 pub use right_sized::Alternative;
-pub use routing::{Routing, RoutingNeed, RoutingSummary, StepKind, Unions};
+pub use routing::{
+    LeftOut, RecordedTrace, Recordings, Routing, RoutingNeed, RoutingSummary, Spread, StepKind,
+    Unions,
+};
 pub use speed::{Rate, Speed, StepParts};
 pub use split::{MemorySplit, SplitFront};
 pub use summary::{MachineSummary, ModelSummary, RequestSummary};

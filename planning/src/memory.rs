@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::Request;
 use crate::request::Load;
+use crate::reserve::EngineLines;
 use crate::weights::RankWeights;
 
 /// Bytes for one purpose.
@@ -55,27 +56,38 @@ const GRAPH: u64 = 2 * MIB;
 pub(crate) fn accelerator(
     request: &Request,
     weights: &RankWeights,
-    users: u32,
-    context: u64,
+    (users, context): (u32, u64),
+    engine: Option<EngineLines>,
 ) -> Vec<MemoryLine> {
     let bytes = &weights.bytes;
+    let on_host = engine.as_ref().is_some_and(|engine| engine.embedding_on_host);
     let of_weights =
         |name, bytes| MemoryLine::new(name, bytes, weights.basis, weights.source.clone());
     let mut lines = vec![
         of_weights("attention and dense layers", bytes.dense),
         of_weights("shared experts", bytes.shared),
-        of_weights("embedding", bytes.embed),
-        of_weights("output head", bytes.lm_head),
+        of_weights("embedding", if on_host { 0 } else { bytes.embed }),
+        // A head that is the embedding is there in its own right where that is on the host.
+        of_weights(
+            "output head",
+            match (on_host, bytes.lm_head) {
+                (true, 0) => bytes.embed,
+                (_, head) => head,
+            },
+        ),
     ];
     lines.extend(draft(request, weights));
     lines.extend(kept(request, users, context));
-    lines.extend(transient(request, weights, users));
+    let (own, process) = engine.map_or((None, None), |e| (Some(e.accelerator), e.process));
+    lines.push(prefill_buffers(request, weights));
+    lines.extend(own.unwrap_or_else(|| transient(request, users)));
     let room = &request.reserve;
-    lines.push(match room.process {
-        Some(given) => {
+    lines.push(match (room.process, process) {
+        (Some(given), _) => {
             MemoryLine::new("process", given, Basis::Assumed, "`MemoryReserve::process`")
         }
-        None => {
+        (None, Some(own)) => own,
+        (None, None) => {
             let context = &request.machine.context;
             MemoryLine::new("process", context.value, context.basis, context.source.clone())
         }
@@ -131,8 +143,8 @@ fn kept(request: &Request, users: u32, context: u64) -> Vec<MemoryLine> {
     lines
 }
 
-/// What prefill, activations and graphs take for a while; engines reserve it for good.
-fn transient(request: &Request, weights: &RankWeights, users: u32) -> Vec<MemoryLine> {
+/// Whole layers that prefill holds apart from the slots.
+fn prefill_buffers(request: &Request, weights: &RankWeights) -> MemoryLine {
     let room = &request.reserve;
     let layer = weights.bytes.experts.iter().map(|l| u64::from(l.count).saturating_mul(l.slot));
     let buffers = layer.max().unwrap_or(0).saturating_mul(room.buffers.into());
@@ -141,6 +153,12 @@ fn transient(request: &Request, weights: &RankWeights, users: u32) -> Vec<Memory
         (0, true) => "none: prefill borrows slots, of which two layers' are kept",
         _ => "`MemoryReserve::buffers`, whole layers",
     };
+    MemoryLine::new("prefill buffers", buffers, Basis::Calculated, why)
+}
+
+/// What activations and graphs take for a while; engines reserve it for good.
+fn transient(request: &Request, users: u32) -> Vec<MemoryLine> {
+    let room = &request.reserve;
     let activations = match room.activations {
         Some(given) => {
             MemoryLine::new("activations", given, Basis::Assumed, "`MemoryReserve::activations`")
@@ -158,7 +176,7 @@ fn transient(request: &Request, weights: &RankWeights, users: u32) -> Vec<Memory
             MemoryLine::new("graphs", GRAPH.saturating_mul(tokens), Basis::Published, source)
         }
     };
-    vec![MemoryLine::new("prefill buffers", buffers, Basis::Calculated, why), activations, graphs]
+    vec![activations, graphs]
 }
 
 /// `2 C n d c`, at least 70 MiB, and logits of a step in f32.
@@ -184,7 +202,10 @@ fn heads_width(mixer: &Mixer) -> u64 {
         Mixer::Compressed(compressed) => compressed.heads * compressed.width,
         Mixer::GatedDelta(delta) => delta.value_heads * delta.value_width,
         Mixer::KimiDelta(delta) => delta.heads * delta.width,
+        Mixer::Mamba1(mamba) => mamba.inner,
         Mixer::Mamba2(mamba) => mamba.heads * mamba.width,
+        Mixer::Lightning(lightning) => lightning.heads * lightning.width,
+        Mixer::ShortConv(conv) => conv.width,
         Mixer::None => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::coefficient::Coefficient;
 use crate::kernels::{Kernels, always_read, between, kv_read};
-use crate::routing::{Routing, RoutingNeed, StepKind};
+use crate::routing::{Routing, StepKind};
 use crate::sources::{engine_coefficients, host_share, link_coefficient};
 use crate::speed::{Rate, Speed, StepParts, expected_tokens};
 use crate::verdict::Fit;
@@ -80,9 +80,7 @@ impl<'a> Pricing<'a> {
         let tokens_given =
             f64::from(users) * expected_tokens(drafts, &self.request.speculation.accept);
         let of_model = routing.need(StepKind { users, tokens: 1 + drafts }, fit.share())?;
-        let spread = f64::from(self.request.parallel.expert.max(1));
-        let need =
-            RoutingNeed { distinct: of_model.distinct / spread, misses: of_model.misses / spread };
+        let need = of_model.part(f64::from(self.request.parallel.expert.max(1)));
         let moves = self.moves(need.misses, fit);
         let compute = |kernels| self.compute(kernels, need.distinct, users, context, tokens_run);
         let mut parts = compute(&self.kernels);
@@ -106,7 +104,9 @@ impl<'a> Pricing<'a> {
             tokens_per_s: tokens_given / step_ms * 1e3,
             tokens_per_s_each: tokens_given / f64::from(users) / step_ms * 1e3,
         };
+        let with_misses = |misses| rate(kernels + self.moves(misses, fit).beside_ps / 1e9);
         Ok(Speed {
+            timeline_between: need.between.map(|[few, many]| [with_misses(many), with_misses(few)]),
             tokens_run,
             tokens_given,
             need,

@@ -7,6 +7,7 @@ use hotset_cost_models::model::{EngineLayout, KvFormat, Parallel};
 use hotset_cost_models::{Hardware, Link, Model, SlotLayout, WeightFormat};
 use serde::Serialize;
 
+use crate::engine::Engine;
 use crate::routing::StepKind;
 
 /// A request for a plan: only the model and the machine must be given.
@@ -33,6 +34,8 @@ pub struct Request {
     pub machine: Hardware,
     /// How experts reach the accelerator; `None`: the machine's own link.
     pub link: Option<Link>,
+    /// The engine that runs it, whose file says what it reserves; `None`: the general rules.
+    pub engine: Option<Engine>,
     /// How the model is spread over accelerators.
     pub parallel: Parallel,
     /// How weights, keys and values are stored.
@@ -109,6 +112,8 @@ pub struct MemoryReserve {
     pub free: Option<u64>,
     /// Tokens of a prefill chunk.
     pub chunk: u64,
+    /// Tokens of a micro-batch, of engines that run chunks in such; `None`: theirs.
+    pub micro_batch: Option<u64>,
     /// Whole layers of experts that prefill buffers apart from the slots.
     pub buffers: u32,
     /// Prefill loads the next layer's experts while one runs: slots hold two layers at least.
@@ -135,6 +140,7 @@ impl Default for MemoryReserve {
             usable_share: None,
             free: None,
             chunk: 2048,
+            micro_batch: None,
             buffers: 0,
             overlap: false,
             activations: None,
@@ -180,6 +186,8 @@ pub enum MissPricing {
     Fetch,
     /// Some are fetched and the host's cores serve the others, so that both finish together.
     Balanced,
+    /// The host's cores serve all.
+    Host,
 }
 
 /// What a step takes beside what is calculated.
@@ -211,6 +219,7 @@ impl Request {
             model,
             machine,
             link: None,
+            engine: None,
             parallel: Parallel::NONE,
             storage: Storage {
                 format: None,

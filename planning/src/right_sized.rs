@@ -46,7 +46,9 @@ fn models() -> &'static [Model] {
     static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
     MODELS.get_or_init(|| {
         let names = builtin_models().into_iter();
-        names.filter_map(|known| Model::builtin(&known.name).ok()).collect()
+        let models = names.filter_map(|known| Model::builtin(&known.name).ok());
+        // A table of n-grams lies somewhere too, and is not planned here.
+        models.filter(|model| model.tables == 0).collect()
     })
 }
 

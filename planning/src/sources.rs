@@ -4,6 +4,8 @@ use hotset_cost_models::hardware::Basis;
 
 use crate::Request;
 use crate::coefficient::{Coefficient, link_basis};
+use crate::engine::SpeedFigures;
+use crate::engine::speed::host_class;
 use crate::request::MissPricing;
 use crate::routing::{Routing, RoutingSummary};
 
@@ -30,26 +32,47 @@ pub(crate) struct HostShare {
 
 /// The share of the misses, experts of `bytes`, that host cores serve; `None` where all are fetched.
 pub(crate) fn host_share(request: &Request, bytes: u64) -> Option<HostShare> {
+    let alone = request.offload.misses == MissPricing::Host;
     if request.offload.misses == MissPricing::Fetch {
         return None;
     }
-    let ps_per_mib = request.host_kernel_ps_per_mib()?;
     let link = request.link();
+    let (ps_per_mib, basis, source) = match request.host_kernel_ps_per_mib() {
+        Some(ps_per_mib) => {
+            let source = match &request.machine.host_kernel_rate {
+                Some(rate) if link.host_kernel.is_none() => rate.source.clone(),
+                _ => link.source.clone(),
+            };
+            (ps_per_mib, Basis::Measured, source)
+        }
+        None if alone => fitted_kernel(request),
+        None => return None,
+    };
     let host_ps_per_byte = ps_per_mib / f64::from(1 << 20);
     let host = host_ps_per_byte * bytes as f64;
     let queued = link.queued_ps(bytes) as f64;
-    let fetch_share = link.fetch_share(bytes).unwrap_or((host / queued).min(1.0));
-    let source = match &request.machine.host_kernel_rate {
-        Some(rate) if link.host_kernel.is_none() => rate.source.clone(),
-        _ => link.source.clone(),
+    let fetch_share = match alone {
+        true => 0.0,
+        false => link.fetch_share(bytes).unwrap_or((host / queued).min(1.0)),
     };
     let value = format!(
         "{:.0} GB/s, {:.0}% of the misses",
         1e3 / host_ps_per_byte,
         (1.0 - fetch_share) * 100.0
     );
-    let coefficient = Coefficient::new("experts on host cores", value, Basis::Measured, source);
+    let coefficient = Coefficient::new("experts on host cores", value, basis, source);
     Some(HostShare { fetch_share, host_ps_per_byte, coefficient })
+}
+
+/// Experts on host cores where nobody measured this machine: the share of its memory's rate that reports give.
+fn fitted_kernel(request: &Request) -> (f64, Basis, String) {
+    let rate = request.machine.reached_host_rate();
+    let name = format!("cpu_share.{}", host_class(rate));
+    let figure = SpeedFigures::builtin().get("ggml", &name);
+    let share = figure.map_or(0.65, |figure| figure.value);
+    let source = figure.map(|figure| figure.source.clone()).unwrap_or_default();
+    let told = format!("{:.0}% of {:.0} GB/s: {source}", share * 100.0, rate / 1e9);
+    (f64::from(1 << 20) / (rate * share) * 1e12, Basis::Calculated, told)
 }
 
 /// What a request gives beside link and kernels: storage, accelerators' exchange, drafts, overhead.
@@ -112,7 +135,17 @@ pub(crate) fn routing_coefficient(routing: &Routing<'_>) -> Coefficient {
             "routing",
             "uniform",
             Basis::Assumed,
-            "no trace given, every expert alike: real routing misses less",
+            "every expert alike, as asked: real routing misses less",
+        ),
+        RoutingSummary::Recorded { traces, how, left_out } => Coefficient::new(
+            "routing",
+            format!("{} recorded traces stand in", traces.len()),
+            Basis::Assumed,
+            format!(
+                "{how}; of one that is left out the others are {:.1} points of the miss rate off, {:.1} \
+                 of {}",
+                left_out.mean_points, left_out.worst_points, left_out.worst
+            ),
         ),
         RoutingSummary::Histogram { name, format, uses, how } => Coefficient::new(
             "routing",

@@ -25,6 +25,10 @@ pub struct Speed {
     pub no_overlap: Rate,
     /// Copies of a layer in one burst that its kernel waits for, host cores beside them.
     pub timeline: Rate,
+    /// The timeline with the most and with the fewest misses of the recordings that stand in for a
+    /// trace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline_between: Option<[Rate; 2]>,
     /// Everything overlaps, kernels at the memory's full rate: the fastest.
     pub perfect: Rate,
 }

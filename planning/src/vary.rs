@@ -8,6 +8,7 @@ use hotset_sim::SCHEMA;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::advice::without_trace;
 use crate::axis::{Axis, Knob, applied, check};
 use crate::fit::Fitting;
 use crate::memory::gib;
@@ -127,11 +128,8 @@ pub fn what_if<'a>(
     let first = models.first().map(|of| of.1.summary()).unwrap_or(RoutingSummary::Uniform);
     let mut warnings = Vec::new();
     let all_resident = points.iter().all(|point| point.verdict == Some(FitVerdict::Resident));
-    if matches!(first, RoutingSummary::Uniform) && !all_resident {
-        warnings.push(
-            "no trace: misses are those of uniform routing, more than any model's; give `Routing::of_trace`"
-                .to_owned(),
-        );
+    if !all_resident {
+        warnings.extend(without_trace(&first));
     }
     let mut notes = request.model.notes.clone();
     let longest = requests.iter().map(|(_, request)| request.context).max().unwrap_or(0);

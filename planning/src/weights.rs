@@ -2,7 +2,7 @@
 
 use hotset_cost_models::hardware::Basis;
 use hotset_cost_models::model::{Formats, Parallel, RestFormat, WeightBytes};
-use hotset_cost_models::{Model, WeightFormat};
+use hotset_cost_models::{Model, SlotLayout, WeightFormat};
 
 use crate::request::Checkpoint;
 use crate::{PlanError, Request};
@@ -18,10 +18,10 @@ pub(crate) struct RankWeights {
 /// The weights that a request means.
 pub(crate) fn weights(request: &Request) -> Result<RankWeights, PlanError> {
     let (model, parallel) = (&request.model, request.parallel);
-    let formats = formats(request)?;
+    let slot = slot(request);
+    let formats = formats(request, slot)?;
     if let Some(checkpoint) = request.storage.checkpoint {
-        let whole =
-            model.weights_or_native(formats.as_ref(), request.storage.slot, Parallel::NONE)?;
+        let whole = model.weights_or_native(formats.as_ref(), slot, Parallel::NONE)?;
         return Ok(RankWeights {
             bytes: divided(scaled(whole, checkpoint), request),
             basis: Basis::Published,
@@ -31,8 +31,9 @@ pub(crate) fn weights(request: &Request) -> Result<RankWeights, PlanError> {
             ),
         });
     }
-    let bytes = model.weights_or_native(formats.as_ref(), request.storage.slot, parallel)?;
+    let bytes = model.weights_or_native(formats.as_ref(), slot, parallel)?;
     let (basis, source) = match (&formats, &model.stored) {
+        (None, Some(stored)) if stored.by_rules => (Basis::Calculated, stored.source.clone()),
         (None, Some(stored)) => (Basis::Measured, stored.source.clone()),
         (None, None) => (Basis::Calculated, format!("formulas, {}", published(model))),
         (Some(formats), _) => (Basis::Calculated, format!("formulas, {}", in_words(formats))),
@@ -40,8 +41,20 @@ pub(crate) fn weights(request: &Request) -> Result<RankWeights, PlanError> {
     Ok(RankWeights { bytes, basis, source })
 }
 
+/// How slots are padded: as asked, else as the engine pads rows of the experts' format.
+fn slot(request: &Request) -> SlotLayout {
+    let asked = request.storage.slot;
+    let memory = request.engine.as_ref().and_then(|engine| engine.memory.as_ref());
+    let format = request.storage.format.or(request.model.native.map(|(experts, _)| experts));
+    let (Some(memory), Some(format), true) = (memory, format, asked == SlotLayout::CHECKPOINT)
+    else {
+        return asked;
+    };
+    SlotLayout::multiplier(memory.padded(format, &request.model))
+}
+
 /// The formats that were asked for; `None` leaves it to what was published or read.
-fn formats(request: &Request) -> Result<Option<Formats>, PlanError> {
+fn formats(request: &Request, slot: SlotLayout) -> Result<Option<Formats>, PlanError> {
     let native = request.model.native;
     let rest_of = |format| match format {
         // A GGUF file quantises embedding and head too, others keep them in bf16.
@@ -49,7 +62,7 @@ fn formats(request: &Request) -> Result<Option<Formats>, PlanError> {
         _ => RestFormat::Matrices(format),
     };
     let rest = request.storage.rest_format.map(rest_of);
-    let of = |experts, rest| Formats { slot: request.storage.slot, ..Formats::new(experts, rest) };
+    let of = |experts, rest| Formats { slot, ..Formats::new(experts, rest) };
     Ok(match (request.storage.format, rest) {
         (None, None) => None,
         (None, Some(rest)) => Some(of(request.model.native_formats()?.experts, rest)),

@@ -2,5 +2,8 @@
 
 mod properties;
 mod receipts;
+mod recordings;
+mod reported;
+mod reported_speeds;
 mod shared;
 mod speeds;

@@ -10,7 +10,7 @@ use hotset_planning::{
     Checkpoint, MeasuredStep, MissPricing, Request, Routing, Speed, StepKind, plan,
 };
 use hotset_traces::testing::shared as shared_data;
-use hotset_traces::{Format, ImportOptions, bundled, import};
+use hotset_traces::{Format, ImportOptions, import};
 
 fn uniform(request: &Request) -> Speed {
     plan(request, &Routing::uniform(&request.model)).unwrap().speed.expect("it fits")
@@ -146,17 +146,19 @@ fn freetoken_glm() {
     request.storage.kv = KvFormat::Fp8;
     request.context = 32_768;
     request.offload.misses = MissPricing::Balanced;
-    let trace = bundled().unwrap();
-    let routing = Routing::of_trace(&request.model, &trace, true).unwrap();
-    let report = plan(&request, &routing).unwrap();
+    let report = plan(&request, &Routing::recorded(&request.model)).unwrap();
     assert_eq!(report.fit.verdict, hotset_planning::FitVerdict::Cached);
     // 88.5 GB of the card used; the budget is 0.9 of it.
     let used = report.fit.used_bytes() as f64;
     assert!((88.5e9..=1.05 * 88.5e9).contains(&used), "{used}");
     near(report.fit.host_used_bytes() as f64, 402e9, 0.05);
-    // Measured 14.9 to 17.2 tokens/s. The routing is another model's, so only the range counts.
+    // Measured 14.9 to 17.2 tokens/s. The routing is other models', so only the range counts.
     let speed = report.speed.unwrap();
-    let (slow, fast) = (speed.no_overlap.tokens_per_s, speed.perfect.tokens_per_s);
+    let most_misses = speed.timeline_between.unwrap()[0];
+    // Nothing overlaps, with the most misses that a recorded model had.
+    let slow =
+        speed.no_overlap.tokens_per_s * most_misses.tokens_per_s / speed.timeline.tokens_per_s;
+    let fast = speed.perfect.tokens_per_s;
     for place in 0..3 {
         let tps = at(&format!("decode_tps_measured.{place}"), [14.9, 16.9, 17.2][place]);
         assert!(tps >= slow && tps <= fast, "{tps} outside {slow} to {fast}");
@@ -170,7 +172,6 @@ fn h3_residency_speed() {
     let at = |n: usize, value| published("h3-residency", &format!("rows.{n}.1"), value);
     let measured = [at(0, 14.47), at(1, 12.47), at(2, 12.53)];
     near(1.0 - measured[2] / measured[0], 0.13, 0.05);
-    let trace = bundled().unwrap();
     let with = |weights_gib: f64, fixed_ms: f64| {
         let mut request = request("Kimi-K2", "zgx-fury");
         request.storage.format = Some(WeightFormat::Nvfp4);
@@ -187,8 +188,7 @@ fn h3_residency_speed() {
             .map(|line| line.bytes)
             .sum();
         request.reserve.free = Some(beside + gib(weights_gib));
-        let routing = Routing::of_trace(&request.model, &trace, true).unwrap();
-        let report = plan(&request, &routing).unwrap();
+        let report = plan(&request, &Routing::recorded(&request.model)).unwrap();
         assert!(in_gib(report.fit.left_bytes) < 0.1);
         report.speed.unwrap()
     };
@@ -203,10 +203,10 @@ fn h3_residency_speed() {
     for (held, tps) in held.into_iter().zip(measured) {
         assert!(with(held, 0.0).no_overlap.tokens_per_s > 2.0 * tps, "{held}");
     }
-    // Given by the first row, the others follow to a twelfth, with another model's routing.
+    // Given by the first row, the others follow to a tenth, with other models' routing.
     let fixed = 1e3 / measured[0] - with(held[0], 0.0).timeline.step_ms;
     for n in 1..3 {
-        near(with(held[n], fixed).timeline.tokens_per_s, measured[n], 1.0 / 12.0);
+        near(with(held[n], fixed).timeline.tokens_per_s, measured[n], 0.1);
     }
     // Eight streams gave 35.7 tokens/s in all, less than eight times one.
     let eight = published("h3-residency", "eight_streams_tps", 35.7);

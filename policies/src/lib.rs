@@ -8,6 +8,7 @@ mod admission;
 mod cache;
 mod eviction;
 pub mod miss;
+mod occupancy;
 mod placement;
 mod policy;
 pub mod predict;
@@ -23,6 +24,7 @@ pub use admission::{
 };
 pub use cache::*;
 pub use eviction::*;
+pub use occupancy::Occupancy;
 pub use placement::{PLACEMENTS, Pinned, PlacementInfo, PlacementSpec};
 pub use policy::{Anyone, Event, Key, Policy, PoolShape, Room};
 pub use registry::{

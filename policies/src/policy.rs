@@ -4,6 +4,8 @@
 //! slots in layer scope. A policy sees dense pool-local keys `0..pool.keys`, keeps its state in
 //! arrays indexed by them, and allocates nothing after construction.
 
+use crate::occupancy::Occupancy;
+
 /// A dense pool-local key of an expert, `0..keys`.
 pub type Key = u32;
 
@@ -158,32 +160,92 @@ pub trait Policy {
     /// Whether the policy wants [`set_profile`](Policy::set_profile).
     const PROFILED: bool = false;
 
+    /// The pool's slots; the provided methods count them.
+    fn slots(&self) -> &Occupancy;
+
+    /// As [`slots`](Policy::slots), to count in.
+    fn slots_mut(&mut self) -> &mut Occupancy;
+
     /// Whether `key` is resident.
     fn contains(&self, key: Key) -> bool;
 
+    /// A resident key was used.
+    fn hit(&mut self, key: Key);
+
+    /// An absent key takes a free slot.
+    fn enter(&mut self, key: Key);
+
+    /// Takes out one key that `may_leave`, by the policy's own rule; `None` if there is none.
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key>;
+
+    /// Takes out a resident key whose slot was taken from outside; it leaves no history behind.
+    fn discard(&mut self, key: Key);
+
+    /// Checks the structure's invariants; tests call it after every operation.
+    ///
+    /// # Errors
+    /// Says which invariant is broken.
+    fn validate(&self) -> Result<(), String>;
+
     /// Number of resident keys.
-    fn len(&self) -> u32;
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.slots().taken
+    }
 
     /// Whether nothing is resident.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A resident key was used.
-    fn hit(&mut self, key: Key);
+    /// Sees to a free slot for an absent key before it [enters](Policy::enter). `false` declines
+    /// the key. Policies that learn from misses, or choose the victim by who comes, have their own.
+    #[inline(always)]
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        let _ = key;
+        self.free_a_slot(room)
+    }
+
+    /// Evicts one key if all slots are taken. `false` if nothing may leave then.
+    #[inline(always)]
+    fn free_a_slot<R: Room>(&mut self, room: &mut R) -> bool {
+        !self.slots().is_full() || self.evict_one(room)
+    }
 
     /// Brings in an absent key, evicting through `room` as needed. Returns `false` and changes no
     /// residency if the pool is full and nothing in it may leave.
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool;
+    #[inline(always)]
+    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        if !self.make_room(key, room) {
+            return false;
+        }
+        self.enter(key);
+        self.slots_mut().taken += 1;
+        true
+    }
 
     /// Evicts one key by the policy's own rule (the pool shrinks). `false` if nothing may leave.
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool;
+    #[inline(always)]
+    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+        let Some(victim) = self.pop(|key| room.may_evict(key)) else {
+            return false;
+        };
+        self.slots_mut().taken -= 1;
+        room.evict(victim);
+        true
+    }
 
-    /// Drops a resident key whose slot was taken from outside; it leaves no history behind.
-    fn remove(&mut self, key: Key);
+    /// Drops a resident key whose slot was taken from outside.
+    #[inline(always)]
+    fn remove(&mut self, key: Key) {
+        self.discard(key);
+        self.slots_mut().taken -= 1;
+    }
 
     /// Sets the number of slots; called when at most that many keys are resident.
-    fn set_capacity(&mut self, capacity: u32);
+    fn set_capacity(&mut self, capacity: u32) {
+        self.slots_mut().capacity = capacity;
+    }
 
     /// A step of `tokens` tokens begins. Only called if [`OBSERVES`](Policy::OBSERVES).
     fn begin_step(&mut self, tokens: u32) {
@@ -201,10 +263,4 @@ pub trait Policy {
     fn set_profile(&mut self, profile: &[f32]) {
         let _ = profile;
     }
-
-    /// Checks the structure's invariants; tests call it after every operation.
-    ///
-    /// # Errors
-    /// Says which invariant is broken.
-    fn validate(&self) -> Result<(), String>;
 }

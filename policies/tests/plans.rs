@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hotset_policies::{
-    Action, Event, ExpertCache, Key, Lru, POLICIES, Plan, Policy, PolicySpec, PoolShape, Room,
+    Action, Event, ExpertCache, Key, Lru, Occupancy, POLICIES, Plan, Policy, PolicySpec, PoolShape,
     Slots,
 };
 
@@ -90,26 +90,26 @@ struct Observer(Lru, Told);
 impl Policy for Observer {
     const OBSERVES: bool = true;
 
+    fn slots(&self) -> &Occupancy {
+        self.0.slots()
+    }
+    fn slots_mut(&mut self) -> &mut Occupancy {
+        self.0.slots_mut()
+    }
     fn contains(&self, key: Key) -> bool {
         self.0.contains(key)
-    }
-    fn len(&self) -> u32 {
-        self.0.len()
     }
     fn hit(&mut self, key: Key) {
         self.0.hit(key);
     }
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        self.0.admit(key, room)
+    fn enter(&mut self, key: Key) {
+        self.0.enter(key);
     }
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        self.0.evict_one(room)
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        self.0.pop(may_leave)
     }
-    fn remove(&mut self, key: Key) {
-        self.0.remove(key);
-    }
-    fn set_capacity(&mut self, capacity: u32) {
-        self.0.set_capacity(capacity);
+    fn discard(&mut self, key: Key) {
+        self.0.discard(key);
     }
     fn begin_event(&mut self, event: &Event<'_>) {
         self.1.borrow_mut().push((event.layer, event.keys.to_vec(), event.weights.to_vec()));

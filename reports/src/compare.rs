@@ -98,7 +98,7 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
         last.note = note(report, wide);
     }
     sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
-    sheets.extend(crate::placed::sheet(&report.settings, &report.rows));
+    sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets
 }
 
@@ -265,6 +265,6 @@ pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
         }
     }
     crate::misses::add_flat(&mut columns, settings, rows);
-    crate::placed::add_flat(&mut columns, settings, rows);
+    crate::loaded::add_flat(&mut columns, settings, rows);
     columns.sheet("", rows)
 }

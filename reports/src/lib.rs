@@ -9,6 +9,7 @@ mod compare;
 mod csv_export;
 mod experiment;
 mod live;
+mod loaded;
 mod markdown;
 mod misses;
 mod placed;
@@ -17,6 +18,7 @@ mod replay;
 mod sheet;
 mod sweep;
 mod terminal;
+mod verified;
 mod what_if;
 
 use hotset_sim::SCHEMA;
@@ -28,10 +30,12 @@ pub use columns::{Columns, Field};
 pub use compare::comparison;
 pub use experiment::{prefetch, semantic};
 pub use live::{LiveChecks, live};
+pub use placed::placed;
 pub use plan::{plan, preflight};
 pub use replay::in_full;
 pub use sheet::{Cell, Column, Sheet};
 pub use sweep::sweep;
+pub use verified::verified;
 pub use what_if::what_if;
 
 /// An output format.

@@ -229,20 +229,28 @@ const SPEEDS: &[Field<Priced>] = &[
 ];
 
 fn speeds(speed: &Speed, report: &PlanReport) -> Sheet {
+    let between = match speed.need.between {
+        Some([low, high]) if high > low => format!(" ({low:.2} to {high:.2})"),
+        _ => String::new(),
+    };
     let title = format!(
         "speed: a step runs {} and gives {:.2}; {:.2} distinct experts a layer,\n\
-         {:.2} of them copied; {:.1} MiB a step",
+         {:.2}{between} of them copied; {:.1} MiB a step",
         count(speed.tokens_run, "token"),
         speed.tokens_given,
         speed.need.distinct,
         speed.need.misses,
         speed.moved_mib
     );
-    let prices = [
+    let mut prices = vec![
         Priced { name: "nothing overlaps", rate: speed.no_overlap },
         Priced { name: "timeline", rate: speed.timeline },
-        Priced { name: "everything overlaps", rate: speed.perfect },
     ];
+    if let Some([slow, fast]) = speed.timeline_between.filter(|_| !between.is_empty()) {
+        prices.push(Priced { name: "  most misses of the recordings", rate: slow });
+        prices.push(Priced { name: "  fewest misses of them", rate: fast });
+    }
+    prices.push(Priced { name: "everything overlaps", rate: speed.perfect });
     let mut sheet = Sheet::of(title, SPEEDS, prices);
     if let Some(even) = report.break_even_tokens {
         let given = speed.tokens_given / f64::from(report.asked.users.max(1));
@@ -385,6 +393,9 @@ fn told(notes: &[String]) -> String {
 pub(crate) fn routing(routing: &RoutingSummary) -> String {
     match routing {
         RoutingSummary::Uniform => "uniform routing, no trace".to_owned(),
+        RoutingSummary::Recorded { traces, .. } => {
+            format!("{} recorded traces of other models stand in", traces.len())
+        }
         RoutingSummary::Histogram { name, .. } => format!("counts {}", one_line(name)),
         RoutingSummary::OwnTrace { trace } => format!("trace {}", one_line(&trace.name)),
         RoutingSummary::StandIn { trace, .. } => {

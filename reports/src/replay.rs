@@ -14,7 +14,7 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     let mut sheets =
         vec![counts(report), prices(report, &rows), steps(&report.step_times), spent(&rows)];
     sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
-    sheets.extend(crate::placed::sheet(&report.settings, &report.rows));
+    sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets.extend(rows.iter().map(|row| layers(row, report)));
     if let Some(last) = sheets.last_mut() {
         last.note = "definitions: docs/metrics.md".to_owned();

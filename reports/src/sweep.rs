@@ -147,7 +147,7 @@ fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
         first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
     sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
-    sheets.extend(crate::placed::sheet(&report.settings, &report.rows));
+    sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets.push(knees(&sweep.knees));
     sheets
 }

@@ -199,7 +199,8 @@ mod tests {
         let speed = Speed {
             tokens_run: 1,
             tokens_given: 1.0,
-            need: RoutingNeed { distinct: 1.0, misses: 0.0 },
+            need: RoutingNeed::new(1.0, 0.0),
+            timeline_between: None,
             moved_mib: 0.0,
             parts: StepParts::default(),
             no_overlap: rate(2.0),

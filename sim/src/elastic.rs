@@ -7,10 +7,19 @@ use hotset_traces::Shape;
 
 use crate::{Capacity, Scope, SimError};
 
+/// From the first step on before which `token` tokens ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change<T> {
+    /// Tokens before it.
+    pub token: u64,
+    /// What holds from there on.
+    pub to: T,
+}
+
 /// Capacities from given tokens on, ascending; the run begins with the cache's own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Schedule {
-    changes: Vec<(u64, Capacity)>,
+    changes: Vec<Change<Capacity>>,
 }
 
 impl Schedule {
@@ -18,9 +27,11 @@ impl Schedule {
     ///
     /// # Errors
     /// Tokens that do not ascend.
-    pub fn new(changes: Vec<(u64, Capacity)>) -> Result<Self, SimError> {
-        match changes.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
-            Some(pair) => Err(SimError::ScheduleOrder { before: pair[0].0, after: pair[1].0 }),
+    pub fn new(changes: Vec<Change<Capacity>>) -> Result<Self, SimError> {
+        match changes.windows(2).find(|pair| pair[0].token >= pair[1].token) {
+            Some(pair) => {
+                Err(SimError::ScheduleOrder { before: pair[0].token, after: pair[1].token })
+            }
             None => Ok(Self { changes }),
         }
     }
@@ -40,12 +51,13 @@ impl Schedule {
         shape: &Shape,
         scope: Scope,
         tokens: u64,
-    ) -> Result<Vec<(u64, Slots)>, SimError> {
-        let slots = |&(token, capacity): &(u64, Capacity)| {
+    ) -> Result<Vec<Change<Slots>>, SimError> {
+        let slots = |change: &Change<Capacity>| {
+            let token = change.token;
             if token >= tokens {
                 return Err(SimError::SchedulePastEnd { token, tokens });
             }
-            Ok((token, capacity.slots(shape, scope)?))
+            Ok(Change { token, to: change.to.slots(shape, scope)? })
         };
         self.changes.iter().map(slots).collect()
     }
@@ -53,7 +65,7 @@ impl Schedule {
 
 impl std::fmt::Display for Schedule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, (token, capacity)) in self.changes.iter().enumerate() {
+        for (index, Change { token, to: capacity }) in self.changes.iter().enumerate() {
             write!(f, "{}{token}:{capacity}", if index == 0 { "" } else { "," })?;
         }
         Ok(())
@@ -74,7 +86,8 @@ impl FromStr for Schedule {
         let change = |part: &str| {
             let wrong = || SimError::ScheduleText { text: part.to_owned() };
             let (token, capacity) = part.split_once(':').ok_or_else(wrong)?;
-            Ok((token.trim().parse().map_err(|_| wrong())?, capacity.parse()?))
+            let token = token.trim().parse().map_err(|_| wrong())?;
+            Ok(Change { token, to: capacity.parse()? })
         };
         let parts = text.split(',').filter(|part| !part.trim().is_empty());
         Self::new(parts.map(change).collect::<Result<_, SimError>>()?)
@@ -90,7 +103,8 @@ mod tests {
         let shape = Shape::uniform(4, 8, 2).unwrap();
         let schedule: Schedule = "0:50%,100:8".parse().unwrap();
         let slots = schedule.slots(&shape, Scope::Global, 101).unwrap();
-        assert_eq!(slots, [(0, Slots::Global(16)), (100, Slots::Global(8))]);
+        let change = |token, slots| Change { token, to: Slots::Global(slots) };
+        assert_eq!(slots, [change(0, 16), change(100, 8)]);
         let told = |text: &str| {
             let read = text.parse::<Schedule>().and_then(|s| s.slots(&shape, Scope::Global, 100));
             read.unwrap_err().to_string()

@@ -13,7 +13,7 @@ use crate::meter::{Meter, Served};
 use crate::prefetching::Prefetching;
 use crate::prefill::PrefillService;
 use crate::timeline::{LayerDemand, Timeline};
-use crate::{Counts, EventSink};
+use crate::{Change, Counts, EventSink};
 
 /// What an engine does beside evicting: one part each.
 pub(crate) struct EngineParts<'a> {
@@ -26,7 +26,7 @@ pub(crate) struct EngineParts<'a> {
     /// The conversation profiles of a policy that goes by them.
     pub profiles: Option<ProfileFollower<'a>>,
     /// Slots from given tokens on, ascending.
-    pub resizes: &'a [(u64, Slots)],
+    pub resizes: &'a [Change<Slots>],
 }
 
 /// Drives one cache through a trace; any number of timelines, one a link, follow its plans.
@@ -99,11 +99,11 @@ impl<'a, P: Policy> Engine<'a, P> {
     }
 
     fn resize(&mut self) {
-        while let Some((token, slots)) = self.parts.resizes.first()
+        while let Some(Change { token, to }) = self.parts.resizes.first()
             && *token <= self.meter.clock().tokens()
         {
             self.parts.resizes = &self.parts.resizes[1..];
-            let changed = self.cache.resize(slots).map(|_| ());
+            let changed = self.cache.resize(to).map(|_| ());
             self.note(changed);
         }
     }

@@ -9,8 +9,8 @@ use hotset_policies::Slots;
 use hotset_traces::Shape;
 
 use crate::capacity::dimensions;
-use crate::prepare::Size;
-use crate::{Compare, SimError};
+use crate::size::Size;
+use crate::{Compare, Named, SimError};
 
 /// The default of [`Compare::policy_memory`]: 4 GiB, several times what any policy takes over the
 /// largest models of today.
@@ -53,7 +53,7 @@ pub(crate) fn refused(
     sizes: &[Size],
 ) -> Result<Vec<Refused>, SimError> {
     let mut refused = Vec::new();
-    for (policy, (_, spec)) in request.policies.iter().enumerate() {
+    for (policy, Named { value: spec, .. }) in request.policies.iter().enumerate() {
         for (size, of) in sizes.iter().enumerate() {
             let bytes = policy_bytes(spec, &of.slots, shape);
             if bytes > request.policy_memory {
@@ -63,7 +63,7 @@ pub(crate) fn refused(
     }
     match refused.first() {
         Some(first) if refused.len() == request.policies.len() * sizes.len() => {
-            let name = &request.policies[first.policy].0;
+            let name = &request.policies[first.policy].text;
             check(format!("policy '{name}'"), first.bytes, request.policy_memory)?;
         }
         _ => {}

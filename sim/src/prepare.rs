@@ -17,22 +17,12 @@ use crate::columns::check_columns;
 use crate::memory::{self, Refused};
 use crate::parts::{Part, Parts};
 use crate::placing::{Load, placed};
-use crate::request::Compare;
+use crate::request::{Compare, Named};
+use crate::size::Size;
 use crate::{
     AdaptiveSplit, Capacity, CurveSetting, Futures, GuidedPolicy, Prefetch, Scope, Semantics,
     Setting, SimError, Steps, Timeline, trained, trained_guide, uses,
 };
-
-/// One cache size.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Size {
-    /// Its scope.
-    pub scope: Scope,
-    /// Its slots, as training split them in adaptive scope.
-    pub slots: Slots,
-    /// Slots from given tokens on, ascending.
-    pub resizes: Vec<(u64, Slots)>,
-}
 
 /// A request, ready to be replayed: everything that its replays share.
 pub struct Preparation<'p> {
@@ -66,7 +56,7 @@ impl<'p> Preparation<'p> {
     /// not possible, a run that is too long for the clock.
     pub fn of(parts: &'p Parts<'p>, request: &'p Compare) -> Result<Self, SimError> {
         let trace = parts.trace();
-        request.policies.iter().try_for_each(|(_, policy)| check_columns(trace, policy))?;
+        request.policies.iter().try_for_each(|policy| check_columns(trace, &policy.value))?;
         let shape = request.shape(trace);
         let training = parts.training();
         let sizes = sizes(trace, &shape, request, adaptive(training, request)?.as_ref())?;
@@ -261,7 +251,7 @@ fn sizes(
         let resizes = request.serving.resizes(trace, shape, scope, request.phase)?;
         Ok(Size { scope, slots, resizes })
     };
-    let capacities = request.capacities.iter().map(|(_, capacity)| capacity);
+    let capacities = request.capacities.iter().map(|capacity| &capacity.value);
     capacities.flat_map(|capacity| request.scopes.iter().map(move |&s| size(capacity, s))).collect()
 }
 
@@ -298,7 +288,7 @@ fn guides(training: Option<&Part<'_>>, request: &Compare) -> Result<Vec<TrainedG
     let guided = request
         .policies
         .iter()
-        .filter_map(|(_, policy)| GuidedPolicy::of(policy).map(|guided| (policy, guided)));
+        .filter_map(|Named { value, .. }| GuidedPolicy::of(value).map(|guided| (value, guided)));
     let train = |(policy, guided): (&PolicySpec, GuidedPolicy<'_>)| {
         let steps = part.steps(request)?;
         let guide = Arc::new(trained_guide(&guided, &part.trace, steps, request.phase)?);

@@ -113,7 +113,7 @@ pub fn replay_in_full(
     recording: Option<Recording>,
     progress: &impl ReplayProgress,
 ) -> Result<(ReplayReport, Option<Recorder>), SimError> {
-    let ([(_, policy)], [_], [(_, capacity)]) =
+    let ([policy], [_], [capacity]) =
         (&request.policies[..], &request.scopes[..], &request.capacities[..])
     else {
         return Err(SimError::OneSetting);
@@ -122,14 +122,14 @@ pub fn replay_in_full(
         return Err(SimError::EventsOnly { what: "a replay in full" });
     }
     if !is_sized(&request.shape(trace)) {
-        return Err(SimError::ExpertSizeUnknown { text: capacity.to_string() });
+        return Err(SimError::ExpertSizeUnknown { text: capacity.value.to_string() });
     }
     let parts = Parts::of(trace, request)?;
     let prepared = Preparation::of(&parts, request)?;
     let curves = Curves::new(&prepared);
     let Report { schema, trace: summary, settings, rows, warnings } =
         compare::report(trace, &prepared, &curves, |_| Ok(()), progress)?;
-    let detail = Detail::of(&prepared, policy, recording, progress)?;
+    let detail = Detail::of(&prepared, &policy.value, recording, progress)?;
     let (layers, step_times) = (detail.layers(&prepared), detail.step_times());
     let report =
         ReplayReport { schema, trace: summary, settings, rows, layers, step_times, warnings };

@@ -8,16 +8,32 @@ use hotset_traces::{Shape, Trace};
 
 use crate::{Capacity, PhaseFilter, Prefetch, Scope, Semantics, Serving, Shuffle, TimeModel};
 
+/// A value with the text that gave it, by which reports name it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named<T> {
+    /// The text, as typed.
+    pub text: String,
+    /// What it says.
+    pub value: T,
+}
+
+impl<T> Named<T> {
+    /// `value`, given as `text`.
+    pub fn new(text: impl Into<String>, value: T) -> Self {
+        Self { text: text.into(), value }
+    }
+}
+
 /// What to compare. [`replay_in_full`](crate::replay_in_full) takes the same, with one policy, one
 /// scope and one capacity.
 #[derive(Debug, Clone)]
 pub struct Compare {
     /// Policies, each with the text that named it.
-    pub policies: Vec<(String, PolicySpec)>,
+    pub policies: Vec<Named<PolicySpec>>,
     /// Scopes.
     pub scopes: Vec<Scope>,
     /// Capacities, each with the text that gave it.
-    pub capacities: Vec<(String, Capacity)>,
+    pub capacities: Vec<Named<Capacity>>,
     /// Links.
     pub links: Vec<Link>,
     /// The machine whose kernels `time` has, where whoever asks named one; for the report alone.
@@ -80,7 +96,7 @@ impl Compare {
 
     /// Whether a policy places by what a training part used.
     pub(crate) fn places_by_training(&self) -> bool {
-        self.policies.iter().any(|(_, policy)| policy.needs() == Need::Training)
+        self.policies.iter().any(|policy| policy.value.needs() == Need::Training)
     }
 
     /// The trace's shape with the experts' size that was asked for.

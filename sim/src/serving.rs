@@ -5,7 +5,9 @@ use hotset_policies::miss::MissHandler;
 use hotset_traces::{Shape, Trace};
 use serde::Serialize;
 
-use crate::{Composition, PhaseFilter, Prefetch, Prefill, Schedule, Scope, SimError, Steps};
+use crate::{
+    Change, Composition, PhaseFilter, Prefetch, Prefill, Schedule, Scope, SimError, Steps,
+};
 
 /// What an engine does beside evicting.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -62,7 +64,7 @@ impl Serving {
         shape: &Shape,
         scope: Scope,
         phase: PhaseFilter,
-    ) -> Result<Vec<(u64, Slots)>, SimError> {
+    ) -> Result<Vec<Change<Slots>>, SimError> {
         if self.schedule.is_empty() {
             return Ok(Vec::new());
         }

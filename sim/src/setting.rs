@@ -8,7 +8,7 @@ use hotset_policies::semantic::Guide;
 use hotset_policies::{PolicySpec, Slots};
 use serde::{Deserialize, Serialize};
 
-use crate::{PhaseFilter, Prefetch, Prefill, Scope};
+use crate::{Change, PhaseFilter, Prefetch, Prefill, Scope};
 
 /// How accesses reach the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct Setting {
     /// What becomes of misses.
     pub misses: MissHandler,
     /// Slots from given tokens on, ascending, in the cache's scope.
-    pub resizes: Vec<(u64, Slots)>,
+    pub resizes: Vec<Change<Slots>>,
 }
 
 impl Setting {

@@ -113,13 +113,13 @@ fn distinct_sizes(trace: &Trace, request: &Compare) -> Result<(Compare, Vec<Stri
     let shape = request.shape(trace);
     let (mut known, mut kept, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     let mut first_error = None;
-    for (text, capacity) in &request.capacities {
-        let slots = |scope: &Scope| capacity.slots(&shape, *scope);
+    for capacity in &request.capacities {
+        let slots = |scope: &Scope| capacity.value.slots(&shape, *scope);
         match request.scopes.iter().map(slots).collect::<Result<Vec<_>, _>>() {
             Ok(slots) if known.contains(&slots) => {}
             Ok(slots) => {
                 known.push(slots);
-                kept.push((text.clone(), *capacity));
+                kept.push(capacity.clone());
             }
             Err(error @ SimError::CapacityZero { .. }) => {
                 left_out.push(format!("{error}: left out"));
@@ -173,7 +173,7 @@ fn digest(prepared: &Preparation<'_>) -> Result<String, serde_json::Error> {
             Compute::Memory { hbm, .. } => Some(hbm.clone()),
             Compute::None | Compute::PerToken(_) => None,
         },
-        capacities: request.capacities.iter().map(|(_, capacity)| capacity.to_string()).collect(),
+        capacities: request.capacities.iter().map(|size| size.value.to_string()).collect(),
         uses: request.training.histogram.as_ref().map(|counted| &*counted.uses),
     };
     let json = serde_json::to_string(&flags)?;

@@ -2,8 +2,8 @@
 
 use hotset_policies::PolicySpec;
 use hotset_sim::{
-    Capacity, Compare, POLICY_MEMORY, PhaseFilter, Report, Scope, Semantics, Serving, SimError,
-    TimeModel, Training, compare,
+    Capacity, Compare, Named, POLICY_MEMORY, PhaseFilter, Report, Scope, Semantics, Serving,
+    SimError, TimeModel, Training, compare,
 };
 use hotset_traces::{Ids, LayerShape, Shape, Trace, TraceBuilder};
 
@@ -16,11 +16,11 @@ fn stray() -> Trace {
 }
 
 fn request(policies: &[&str], scope: Scope) -> Compare {
-    let spec = |name: &&str| ((*name).to_owned(), name.parse::<PolicySpec>().unwrap());
+    let spec = |name: &&str| Named::new(*name, name.parse::<PolicySpec>().unwrap());
     Compare {
         policies: policies.iter().map(spec).collect(),
         scopes: vec![scope],
-        capacities: vec![("50%".to_owned(), Capacity::Percent(50.0))],
+        capacities: vec![Named::new("50%", Capacity::Percent(50.0))],
         links: Vec::new(),
         machine: None,
         phase: PhaseFilter::All,

@@ -6,7 +6,7 @@ use hotset_cost_models::{Link, find_link};
 use hotset_policies::PolicySpec;
 use hotset_policies::miss::MissHandler;
 use hotset_sim::{
-    Compare, Composition, CountedUses, POLICY_MEMORY, PREFILL_CHUNK, PhaseFilter, Prefetch,
+    Compare, Composition, CountedUses, Named, POLICY_MEMORY, PREFILL_CHUNK, PhaseFilter, Prefetch,
     Prefill, ReplayReport, Row, Scope, Semantics, Serving, Shuffle, SimError, TimeModel, Training,
     Window, compare, replay_in_full,
 };
@@ -54,9 +54,9 @@ fn drawn(numbers: &mut Numbers, trace: &Trace) -> Compare {
         MissHandler::balanced(numbers.below(1001)),
     ];
     Compare {
-        policies: vec![(policy.to_owned(), policy.parse::<PolicySpec>().unwrap())],
+        policies: vec![Named::new(policy, policy.parse::<PolicySpec>().unwrap())],
         scopes: vec![scope],
-        capacities: vec![(capacity.clone(), capacity.parse().unwrap())],
+        capacities: vec![Named::new(capacity.clone(), capacity.parse().unwrap())],
         links: links(),
         machine: None,
         phase: phase[numbers.below(4) as usize],
@@ -136,7 +136,7 @@ fn a_histogram_places_in_a_replay_as_in_a_comparison() {
     let trace = random_trace(7);
     let mut request = drawn(&mut Numbers(1), &trace);
     let keys = u64::from(trace.shape().total_experts());
-    request.policies = vec![("static".to_owned(), "static".parse().unwrap())];
+    request.policies = vec![Named::new("static", "static".parse().unwrap())];
     request.scopes = vec![Scope::Global];
     request.serving = Serving::default();
     request.training = Training {

@@ -3,8 +3,8 @@
 use hotset_cost_models::find_machine;
 use hotset_policies::PolicySpec;
 use hotset_sim::{
-    Capacity, Compare, Compute, POLICY_MEMORY, PhaseFilter, Prefetch, Recording, Scope, Semantics,
-    Serving, SimError, TimeModel, Training, Window, compare, replay_in_full,
+    Capacity, Compare, Compute, Named, POLICY_MEMORY, PhaseFilter, Prefetch, Recording, Scope,
+    Semantics, Serving, SimError, TimeModel, Training, Window, compare, replay_in_full,
 };
 use hotset_traces::{Phase, Trace};
 
@@ -13,9 +13,9 @@ use crate::common::decode_trace;
 fn request(prefetch: Prefetch) -> Compare {
     let machine = find_machine("h200").unwrap();
     Compare {
-        policies: vec![("lru".into(), PolicySpec::Lru(Default::default()))],
+        policies: vec![Named::new("lru", PolicySpec::Lru(Default::default()))],
         scopes: vec![Scope::Global],
-        capacities: vec![("25%".into(), Capacity::Percent(25.0))],
+        capacities: vec![Named::new("25%", Capacity::Percent(25.0))],
         phase: PhaseFilter::Decode,
         semantics: Semantics::Event,
         warmup: None,
@@ -124,7 +124,7 @@ fn a_replay_in_full_adds_up_and_its_recording_is_json() {
 #[test]
 fn what_has_no_timeline_is_told() {
     let mut several = request(ahead());
-    several.capacities.push(("1".into(), Capacity::Slots(1)));
+    several.capacities.push(Named::new("1", Capacity::Slots(1)));
     let told = replay_in_full(&trace(), &several, None, &()).unwrap_err();
     assert_eq!(told, SimError::OneSetting);
     let unsized_ = Compare { expert_bytes: Some(0), ..request(ahead()) };
@@ -162,12 +162,11 @@ fn a_late_prefetch_is_a_hit_that_is_waited_for() {
 fn a_bound_is_one_where_an_event_needs_more_than_there_is() {
     let rows: [&[&[u8]]; 3] = [&[&[0, 1]], &[&[0, 1]], &[&[0, 1]]];
     let trace = decode_trace(4, 1 << 20, &rows).build().unwrap();
-    let named =
-        |names: &[&str]| names.iter().map(|n| (n.to_string(), n.parse().unwrap())).collect();
+    let named = |names: &[&str]| names.iter().map(|n| Named::new(*n, n.parse().unwrap())).collect();
     let tight = Compare {
         policies: named(&["lru", "belady", "belady-bypass"]),
         scopes: vec![Scope::Layer],
-        capacities: vec![("1".into(), Capacity::Slots(1))],
+        capacities: vec![Named::new("1", Capacity::Slots(1))],
         ..request(Prefetch::None)
     };
     let report = compare(&trace, &tight, &()).unwrap();
@@ -183,7 +182,7 @@ fn a_bound_is_one_where_an_event_needs_more_than_there_is() {
     // Two slots hold both, and the bound is MIN itself.
     let wide = Compare {
         policies: named(&["lru"]),
-        capacities: vec![("2".into(), Capacity::Slots(2))],
+        capacities: vec![Named::new("2", Capacity::Slots(2))],
         ..tight
     };
     let row = &compare(&trace, &wide, &()).unwrap().rows[0];
@@ -195,10 +194,10 @@ fn a_bound_is_one_where_an_event_needs_more_than_there_is() {
 fn nothing_that_refuses_is_below_its_bound() {
     let names = ["lru", "lru+tinylfu", "belady", "belady-bypass"];
     let request = Compare {
-        policies: names.map(|name| (name.to_owned(), name.parse().unwrap())).to_vec(),
+        policies: names.map(|name| Named::new(name, name.parse().unwrap())).to_vec(),
         capacities: vec![
-            ("3%".into(), Capacity::Percent(3.0)),
-            ("25%".into(), Capacity::Percent(25.0)),
+            Named::new("3%", Capacity::Percent(3.0)),
+            Named::new("25%", Capacity::Percent(25.0)),
         ],
         scopes: vec![Scope::Global, Scope::Layer],
         timelines: false,

@@ -6,8 +6,8 @@ use crate::common::{decode_trace, random_trace};
 use hotset_cost_models::Link;
 use hotset_policies::{PolicySpec, Slots};
 use hotset_sim::{
-    Arrival, Bucket, Composition, Counts, Futures, PhaseFilter, Prefill, Semantics, Setting, Steps,
-    TimeModel, Timeline, Times, Window, replay, replay_timed,
+    Arrival, Bucket, Change, Composition, Counts, Futures, PhaseFilter, Prefill, Semantics,
+    Setting, Steps, TimeModel, Timeline, Times, Window, replay, replay_timed,
 };
 use hotset_traces::{
     Format, Ids, ImportOptions, Phase, Sequence, Shape, Trace, TraceBuilder, import,
@@ -133,7 +133,10 @@ fn slots_come_and_go_by_schedule() {
     let trace = TraceBuilder::new("loop", shape, ids).build().unwrap();
     let steps = Steps::of(&trace, 1);
     let hits = |resizes: &[(u64, u32)]| {
-        let resizes = resizes.iter().map(|&(at, slots)| (at, Slots::Global(slots))).collect();
+        let resizes = resizes
+            .iter()
+            .map(|&(token, slots)| Change { token, to: Slots::Global(slots) })
+            .collect();
         let setting = Setting { resizes, ..lru(3) };
         counts(&trace, &steps, &setting).bucket(Phase::Decode, Window::All).hits
     };

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hotset::cost_models::WeightFormat;
+use hotset::cost_models::{Mix, WeightFormat};
 use hotset::planning::{Bank, Load, MeasuredStep, MissPricing};
 
 use crate::output::OutputArgs;
-use crate::parse;
+use crate::parse::{self, ExpertFormat};
 
 /// Flags of `plan`.
 #[derive(Debug, Args)]
@@ -15,10 +15,12 @@ use crate::parse;
 Examples:
   hotset plan --model OLMoE-1B-7B --machine rtx-4090 --trace bundled
   hotset plan --model DeepSeek-V3 --machine rtx-pro-6000 --expert-format nvfp4 --context 32768
+  hotset plan --model Qwen3-30B-A3B --machine rtx-4090 --quant Q4_K_M --engine llama.cpp
   hotset plan --model ./config.json --machine rtx-4090 --link mine.toml --trace x.hst
   hotset plan --model gpt-oss-120b --machine rtx-4090 --vary gpu-memory=16,24,32,48
   hotset plan --model GLM-5.2 --machine h200 --trace bundled --stand-in --vary users=1..32
   hotset plan --model ./config.json --machine rtx-4090 --histogram imatrix.gguf
+  hotset plan --model gpt-oss-120b --machine rtx-4090 --host ddr5-6000x2:96GB --cpu-moe auto
   hotset plan --model DeepSeek-V3 --machine 8xh200 --accept 80% --vary speculate=0..4
 
 What can be varied: gpu-memory and host-memory (GiB), link, format (of the experts), kv, context,
@@ -30,16 +32,19 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub setting: SettingArgs,
     /// Recorded routing (.hst) of this model; 'bundled': the trace that comes with the program
-    /// [default: uniform routing, which misses more than any model's]
+    /// [default: what recorded traces of other models have in common]
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<PathBuf>,
     /// An engine's counts of this model's experts in place of a trace: imatrix GGUF, SGLang's stat
     /// or per_pass, TensorRT-LLM's statistics; the most used experts are then pinned
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     pub histogram: Option<PathBuf>,
-    /// Let another model's trace stand in, by the share of the experts that is resident
+    /// Let another model's trace stand in, by the slots in units of one step's experts
     #[arg(long, requires = "trace")]
     pub stand_in: bool,
+    /// Without a trace: every expert alike, which misses more than any model
+    #[arg(long, conflicts_with_all = ["trace", "histogram"])]
+    pub uniform: bool,
     /// Plan at many values: users=1..32, gpu-memory=24,32,48; may be given again
     #[arg(long, value_name = "NAME=VALUES")]
     pub vary: Vec<String>,
@@ -75,10 +80,19 @@ pub struct SettingArgs {
     /// A built-in name, a folder or config.json from Hugging Face, or a .gguf file
     #[arg(long, value_name = "MODEL")]
     pub model: String,
-    /// A built-in name, several of one (4xdgx-spark), or a file of one's own (.toml, as in
-    /// docs/metrics.md)
+    /// Plan a configuration of an unknown architecture although some of its keys are not understood
+    #[arg(long)]
+    pub allow_unknown: bool,
+    /// A built-in name (see 'hotset machines'), several of one (4xdgx-spark), cards of several kinds
+    /// (rtx-5090+rtx-3090, with --cpu-moe), or a file of one's own (.toml, as in docs/metrics.md)
     #[arg(long, value_name = "MACHINE")]
     pub machine: String,
+    /// Other host memory beside it: ddr5-6000x2:96GB, epyc-genoa:768GB
+    #[arg(long, value_name = "HOST", value_parser = parse::host)]
+    pub host: Option<hotset::cost_models::HostSpec>,
+    /// Storage of another rate: 7GB/s
+    #[arg(long, value_name = "RATE", value_parser = parse::bytes_a_second)]
+    pub disk: Option<u64>,
     /// Tokens that each sequence may hold
     #[arg(long, value_name = "N", default_value_t = 8192)]
     pub context: u64,
@@ -99,18 +113,29 @@ pub struct SettingArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Formats")]
 pub struct FormatArgs {
-    /// Format of the experts: nvfp4, mxfp4, fp8, q4_k, ... [default: as published]
-    #[arg(long, value_name = "FORMAT", value_parser = parse::weight_format)]
-    pub expert_format: Option<WeightFormat>,
+    /// Format of the experts: nvfp4, mxfp4, fp8, q4_k, ..., or a GGUF mix, as --quant [default: as
+    /// published]
+    #[arg(long, value_name = "FORMAT", value_parser = parse::expert_format)]
+    pub expert_format: Option<ExpertFormat>,
+    /// A GGUF file's mix: Q4_K_M, IQ4_XS, UD-Q4_K_XL, mxfp4+f16, or the table of types that its load
+    /// log prints ('f32:361 q8_0:612 iq3_k_r4:116'): every tensor by the quantiser's rules
+    #[arg(long, value_name = "MIX", value_parser = parse::mix,
+          conflicts_with_all = ["expert_format", "rest_format"])]
+    pub quant: Option<Mix>,
     /// Format of everything else [default: as published, else bf16]
     #[arg(long, value_name = "FORMAT", value_parser = parse::weight_format)]
     pub rest_format: Option<WeightFormat>,
     /// Format of keys and values
     #[arg(long, value_enum, default_value_t = KvName::Bf16)]
     pub kv_format: KvName,
-    /// Whose pages keep keys and values
-    #[arg(long, value_enum, default_value_t = EngineName::Algorithm)]
-    pub engine: EngineName,
+    /// The engine that runs it: llama.cpp, ik_llama.cpp, vllm, sglang, ktransformers, tensorrt-llm,
+    /// mlx, ..., or a file of one's own (.toml): its pages, its buffers, what it reserves
+    /// [default: none, the bytes alone and general rules]
+    #[arg(long, value_name = "NAME", default_value = "algorithm", hide_default_value = true)]
+    pub engine: String,
+    /// Tokens of a micro-batch, of engines that run chunks in such [default: theirs, 512]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub ubatch: Option<u64>,
     /// A slot over an expert as stored: what padding and repacking take
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub slot_multiplier: f64,
@@ -140,6 +165,10 @@ pub struct SpreadArgs {
     /// How weights are loaded
     #[arg(long, value_enum, default_value_t = LoadName::Mapped)]
     pub load: LoadName,
+    /// Experts of so many layers are computed by the host (llama.cpp's -ncmoe): a number, all, or
+    /// auto, the fewest that fit; several cards take layers in turn
+    #[arg(long, value_name = "N|all|auto", value_parser = parse::host_layers)]
+    pub cpu_moe: Option<hotset::planning::placement::HostLayers>,
     /// Experts that host memory does not hold may not stay on disk
     #[arg(long)]
     pub no_disk: bool,
@@ -161,9 +190,9 @@ pub struct RoomArgs {
     /// What the system keeps of host memory [default: the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse::size)]
     pub host_reserved: Option<u64>,
-    /// Tokens of a prefill chunk
-    #[arg(long, value_name = "N", default_value_t = 2048)]
-    pub chunk: u64,
+    /// Tokens of a prefill chunk [default: 2048, or the engine's]
+    #[arg(long, value_name = "N")]
+    pub chunk: Option<u64>,
     /// Layers of experts that prefill buffers apart from the slots
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=64))]
     pub prefill_buffers: u32,
@@ -227,17 +256,6 @@ pub enum KvName {
     Q4_0,
 }
 
-/// Names of the engines whose pages are known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// No engine: the bytes alone
-    Algorithm,
-    /// vLLM's blocks
-    Vllm,
-    /// llama.cpp's cells
-    LlamaCpp,
-}
-
 /// Names of what stays in host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BankName {
@@ -284,6 +302,8 @@ pub enum PlanMissName {
     Fetch,
     /// Host cores serve some, so that both finish together
     Balanced,
+    /// Host cores serve all
+    Host,
 }
 
 impl From<PlanMissName> for MissPricing {
@@ -291,6 +311,7 @@ impl From<PlanMissName> for MissPricing {
         match name {
             PlanMissName::Fetch => Self::Fetch,
             PlanMissName::Balanced => Self::Balanced,
+            PlanMissName::Host => Self::Host,
         }
     }
 }

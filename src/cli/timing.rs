@@ -1,4 +1,4 @@
-//! Flags of `replay`, `link` and `verify-live`.
+//! Flags of `replay`, `link`, `verify-live` and `verify-plan`.
 
 use std::path::PathBuf;
 
@@ -147,6 +147,32 @@ pub enum MeasurementName {
     Csv,
     /// FreeToken's calibration
     Benchbw,
+}
+
+/// Flags of `verify-plan`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hotset verify-plan mine.csv
+  hotset verify-plan memory.csv speeds.csv --format json -o verified.json
+  hotset verify-plan mine.csv --model my-model/config.json --engine my-engine.toml
+
+A line is one report. Of memory: id, engine, model, kind, value, unit, and where known format,
+context, ubatch, parallel, kv_type, tp_ep_pp, gpu, gpu_mem_gib, settings, notes. Of speed: id,
+engine, model, mode, tg_tokens_s, and the columns in docs/planning.md. Further columns are passed
+over; lines whose column 'faulty' is 1 are left out.")]
+pub struct VerifyPlanArgs {
+    /// Reports of memory or of speed
+    #[arg(value_name = "REPORTED.csv", required = true)]
+    pub reported: Vec<PathBuf>,
+    /// Models that reports name and that are not built in: folders, config.json or .gguf files
+    #[arg(long, value_name = "MODEL")]
+    pub model: Vec<String>,
+    /// Engines of one's own, before the built-in ones (.toml)
+    #[arg(long, value_name = "FILE")]
+    pub engine: Vec<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Flags of `verify-live`.

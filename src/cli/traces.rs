@@ -8,6 +8,7 @@ use hotset::traces::{Phase, export_formats, formats};
 
 use super::ArrivalName;
 use crate::flags::with_flags;
+use crate::output::OutputArgs;
 use crate::parse;
 
 /// The formats of a registry, a line each.
@@ -37,9 +38,6 @@ fn export_help() -> String {
 #[derive(Debug, Args)]
 #[command(after_help = import_help())]
 pub struct ImportArgs {
-    /// Format of the input [default: told by its contents]
-    #[arg(long, value_name = "FORMAT")]
-    pub from: Option<String>,
     /// The inputs, files or folders, which become one trace in this order
     #[arg(value_name = "IN", required = true)]
     pub input: Vec<PathBuf>,
@@ -49,6 +47,16 @@ pub struct ImportArgs {
     /// Compress columns with zstd at this level, 1 to 19 [default: not compressed, read in place]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(i32).range(1..=19))]
     pub zstd: Option<i32>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// What a file does not say of itself.
+#[derive(Debug, Args)]
+pub struct ReadArgs {
+    /// Format of the input [default: told by its contents]
+    #[arg(long, value_name = "FORMAT")]
+    pub from: Option<String>,
     /// The model's config.json: its layers, dense layers, experts and top-k
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -83,6 +91,23 @@ pub struct ImportArgs {
     /// The trace's name [default: the model that the file names, else the file's name]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+}
+
+/// Flags of `trace info`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  hotset trace info x.hst
+  hotset trace info routes.jsonl --columns token=tok,layer=il,experts=ids
+  hotset trace info router_logits.npy --top-k 8")]
+pub struct InfoArgs {
+    /// Trace: .hst, or a file or folder of any format that is imported [default: the bundled one]
+    #[arg(value_name = "TRACE")]
+    pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub read: ReadArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Numbers of layers.

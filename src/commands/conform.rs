@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use hotset::conform::{Compared, Decision, Divergence, Evicted, Outcome, Replayed};
+use hotset::conform::{
+    Compared, Decision, Divergence, Evicted, LoggedDivergence, Outcome, Replayed,
+};
 use hotset::policies::PolicySpec;
 use hotset::reports::{Cell, Column, Output, Sheet};
-use hotset::sim::{PhaseFilter, SCHEMA, Scope, Steps, TraceSummary};
+use hotset::sim::{Named, PhaseFilter, SCHEMA, Scope, Steps, TraceSummary};
 use serde::Serialize;
 
 use crate::cli::ConformArgs;
@@ -16,7 +18,7 @@ use crate::{commands, output, parse};
 
 /// Compares an engine's log with a policy, or writes the policy's own.
 pub fn run(args: &ConformArgs) -> Result<Ending, Fault> {
-    let (name, policy) = policy(args)?;
+    let Named { text: name, value: policy } = policy(args)?;
     let trace = commands::open(Some(&args.trace))?;
     let scope: Scope = args.scope.into();
     let capacity: hotset::sim::Capacity = args.capacity.parse()?;
@@ -57,7 +59,7 @@ pub fn run(args: &ConformArgs) -> Result<Ending, Fault> {
         divergence: outcome
             .divergence
             .as_ref()
-            .map(|(line, divergence)| Located { line: *line, divergence }),
+            .map(|found| Located { line: found.line, divergence: &found.divergence }),
     };
     let mut output = Output::new(&report, sheets(&report, &outcome))?;
     output.flat = Some(flat(&report));
@@ -65,10 +67,10 @@ pub fn run(args: &ConformArgs) -> Result<Ending, Fault> {
     Ok(if report.conforms { Ending::Passed } else { Ending::Failed })
 }
 
-fn policy(args: &ConformArgs) -> Result<(String, PolicySpec), Fault> {
+fn policy(args: &ConformArgs) -> Result<Named<PolicySpec>, Fault> {
     let policy: PolicySpec = args.policy.parse()?;
     let admission = parse::admissions(std::slice::from_ref(&args.admit))?;
-    let mut guarded = parse::admitted(vec![(args.policy.clone(), policy)], &admission)?;
+    let mut guarded = parse::admitted(vec![Named::new(args.policy.clone(), policy)], &admission)?;
     guarded.pop().ok_or_else(|| Fault::Usage("give a policy".to_owned()))
 }
 
@@ -115,7 +117,7 @@ fn sheets(report: &Report<'_>, outcome: &Outcome) -> Vec<Sheet> {
         ("victims compared", Cell::Count(compared.victims)),
         ("slots compared", Cell::Count(compared.slots)),
     ];
-    let Some((line, divergence)) = &outcome.divergence else {
+    let Some(LoggedDivergence { line, divergence }) = &outcome.divergence else {
         let mut sheet = Sheet::facts("", facts);
         if compared.fetches > 0 && compared.victims == 0 {
             sheet.note = "the log does not say who was evicted: only hits and fetches were \

@@ -1,6 +1,7 @@
 //! `hotset experiment semantic` and `hotset experiment prefetch`.
 
 use hotset::experiments::{Arm, Parts, Protocol, prediction_costs};
+use hotset::sim::Named;
 use hotset::traces::{Trace, Workload};
 
 use super::request::{give_priced, time, with_threads};
@@ -64,7 +65,7 @@ fn protocol(args: &ExperimentArgs, repetition: Option<f64>) -> Result<Protocol, 
     let machine = machine.map(parse::machine).transpose()?;
     let dense_bytes = args.time.dense_bytes.or(unsaid.then_some(DENSE_BYTES));
     let arms: Vec<Arm> = args.arm.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-    let capacity = (args.capacity.clone(), args.capacity.parse()?);
+    let capacity = Named::new(args.capacity.clone(), args.capacity.parse()?);
     let asked = repetition.is_some() || args.drift.is_some() || args.users.is_some();
     let workload = Workload {
         repetition: repetition.unwrap_or(0.0),

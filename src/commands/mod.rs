@@ -6,6 +6,7 @@ pub mod experiment;
 pub mod link;
 mod link_fit;
 mod link_price;
+pub mod machines;
 pub mod plan;
 pub mod policies;
 pub mod replay;
@@ -13,6 +14,7 @@ mod request;
 pub mod sweep;
 pub mod trace;
 pub mod verify_live;
+pub mod verify_plan;
 
 use std::path::Path;
 

@@ -1,26 +1,34 @@
 //! `hotset plan` and `hotset preflight`.
 
-use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel};
+use hotset::cost_models::model::{EngineLayout, KvFormat, Parallel, UnknownKeys};
 use hotset::cost_models::{Model, SlotLayout};
+use hotset::planning::engine::{Pages, find_engine};
+use hotset::planning::placement::{HostLayers, place};
 use hotset::planning::{
     Axis, Knob, MemoryReserve, Offload, PlanError, Request, Routing, Speculation, Storage,
 };
 
 use super::request::with_threads;
-use crate::cli::{EngineName, KvName, PlanArgs, PreflightArgs, SettingArgs};
+use crate::cli::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 use crate::fault::{Ending, Fault};
 use crate::flags::with_flags;
+use crate::parse::ExpertFormat;
 use crate::{commands, output, parse};
 
 /// vLLM's defaults: tokens a block, tokens that a step may add.
 const VLLM_BLOCK: u64 = 16;
 const VLLM_IN_FLIGHT: u64 = 8192;
+/// Tokens of a prefill chunk.
+const CHUNK: u64 = 2048;
 /// llama.cpp's micro-batch.
 const MICRO_BATCH: u64 = 512;
 
 /// Plans, or plans at many values.
 pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let request = request(&args.setting)?;
+    if let Some(layers) = args.setting.spread.cpu_moe {
+        return placed(args, &request, layers);
+    }
     let axes: Vec<Axis> =
         args.vary.iter().map(|text| text.parse()).collect::<Result<_, PlanError>>()?;
     let drafted =
@@ -31,7 +39,8 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     let routing = |model: &Model| match (&trace, &histogram) {
         (Some(trace), _) => Routing::of_trace(model, trace, args.stand_in),
         (None, Some(histogram)) => Routing::of_histogram(model, histogram),
-        (None, None) => Ok(Routing::uniform(model)),
+        (None, None) if args.uniform => Ok(Routing::uniform(model)),
+        (None, None) => Ok(Routing::recorded(model)),
     };
     let output = if axes.is_empty() {
         let work = || hotset::planning::plan(&request, &routing(&request.model)?);
@@ -45,6 +54,34 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
         hotset::reports::what_if(&report)?
     };
     output::give(&output, &args.output)?;
+    Ok(Ending::Passed)
+}
+
+/// Plans with experts of whole layers on the host.
+fn placed(args: &PlanArgs, request: &Request, layers: HostLayers) -> Result<Ending, Fault> {
+    let machine = &args.setting.machine;
+    let given = [
+        ("--trace", args.trace.is_some()),
+        ("--histogram", args.histogram.is_some()),
+        ("--vary", !args.vary.is_empty()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|flag| flag.1) {
+        return Err(Fault::Usage(format!(
+            "{flag} is for experts that are copied: with --cpu-moe whole layers are computed where they are"
+        )));
+    }
+    let more: Vec<_> = machine
+        .split('+')
+        .skip(1)
+        .map(|name| parse::hardware(name.trim()))
+        .collect::<Result<_, _>>()?;
+    let mut request = request.clone();
+    if request.engine.is_none() {
+        // What most people compute experts on the host with.
+        request.engine = Some(find_engine("llama.cpp")?);
+    }
+    let report = place(&request, layers, &more)?;
+    output::give(&hotset::reports::placed(&report)?, &args.output)?;
     Ok(Ending::Passed)
 }
 
@@ -76,20 +113,58 @@ fn refuse_idle(args: &SettingArgs, drafted: bool) -> Result<(), Fault> {
     }
 }
 
+/// The model, stored as asked.
+fn model(args: &SettingArgs) -> Result<Model, Fault> {
+    let unknown = if args.allow_unknown { UnknownKeys::Allow } else { UnknownKeys::Refuse };
+    let model = Model::open_with(&args.model, unknown).map_err(PlanError::from)?;
+    let formats = &args.formats;
+    let mix = match (&formats.expert_format, &formats.quant) {
+        (Some(ExpertFormat::Mix(mix)), _) | (_, Some(mix)) => mix,
+        _ => return Ok(model),
+    };
+    if formats.rest_format.is_some() {
+        return Err(Fault::Usage(format!(
+            "--rest-format does not go with the mix {mix}, which gives all tensors their formats"
+        )));
+    }
+    Ok(model.quantised(mix))
+}
+
 fn request(args: &SettingArgs) -> Result<Request, Fault> {
     let SettingArgs { formats, spread, room, pace, .. } = args;
-    let model = Model::open(&args.model).map_err(PlanError::from)?;
-    let machine = parse::hardware(&args.machine)?;
+    let model = model(args)?;
+    let first = match spread.cpu_moe {
+        Some(_) => args.machine.split('+').next().unwrap_or_default().trim(),
+        None => &args.machine,
+    };
+    let mut machine = parse::hardware(first)?;
+    if let Some(host) = &args.host {
+        machine = machine.with_host(host).map_err(|why| Fault::Usage(format!("--host {why}")))?;
+    }
+    if let Some(disk) = args.disk {
+        machine = machine.with_disk(disk);
+    }
     if !(1.0..=16.0).contains(&formats.slot_multiplier) {
         return Err(Fault::Usage("--slot-multiplier must be 1 to 16".to_owned()));
     }
-    let tensor = spread.tp.unwrap_or(if spread.ep > 1 { 1 } else { machine.accelerators });
+    let whole = spread.ep > 1 || spread.cpu_moe.is_some();
+    let tensor = spread.tp.unwrap_or(if whole { 1 } else { machine.accelerators });
     let drafts = pace.speculate;
+    let engine = parse::engine(&formats.engine)?;
+    let planned = engine.as_ref().and_then(|engine| engine.memory.as_ref()?.buffers.as_ref());
+    if formats.ubatch.is_some() && planned.is_none() {
+        let told = "--ubatch is for engines that run chunks in micro-batches: give --engine \
+                    llama.cpp or ik_llama.cpp";
+        return Err(Fault::Usage(told.to_owned()));
+    }
     let mut request = Request::new(model, machine);
     request.link = spread.link.as_deref().map(parse::link).transpose()?;
     request.parallel = Parallel { tensor, expert: spread.ep };
     request.storage = Storage {
-        format: formats.expert_format,
+        format: match &formats.expert_format {
+            Some(ExpertFormat::Format(format)) => Some(*format),
+            Some(ExpertFormat::Mix(_)) | None => None,
+        },
         rest_format: formats.rest_format,
         slot: SlotLayout::multiplier(formats.slot_multiplier),
         checkpoint: formats.weights,
@@ -99,22 +174,30 @@ fn request(args: &SettingArgs) -> Result<Request, Fault> {
             KvName::Q8_0 => KvFormat::Q8_0,
             KvName::Q4_0 => KvFormat::Q4_0,
         },
-        layout: match formats.engine {
-            EngineName::Algorithm => EngineLayout::Algorithm,
-            EngineName::Vllm => EngineLayout::Vllm {
+        layout: match engine.as_ref().map(|engine| engine.pages) {
+            None | Some(Pages::Algorithm) => EngineLayout::Algorithm,
+            Some(Pages::Vllm) => EngineLayout::Vllm {
                 block: VLLM_BLOCK,
                 in_flight: VLLM_IN_FLIGHT,
                 state_slots: 1 + u64::from(drafts),
             },
-            EngineName::LlamaCpp => EngineLayout::LlamaCpp { micro_batch: MICRO_BATCH },
+            Some(Pages::LlamaCpp) => {
+                EngineLayout::LlamaCpp { micro_batch: formats.ubatch.unwrap_or(MICRO_BATCH) }
+            }
         },
     };
+    let profiled = engine.as_ref().and_then(|engine| engine.memory.as_ref()?.profile.as_ref());
+    let memory = request.machine.memory.value as f64;
+    let usual = profiled.map_or(CHUNK, |rules| rules.tokens_on(Some(memory)) as u64);
+    let chunk = room.chunk.unwrap_or(usual);
+    request.engine = engine;
     (request.context, request.users) = (args.context, args.users);
     request.speculation = Speculation { drafts, accept: pace.accept.clone() };
     request.reserve = MemoryReserve {
         usable_share: room.usable_share,
         free: room.free,
-        chunk: room.chunk,
+        chunk,
+        micro_batch: formats.ubatch,
         buffers: room.prefill_buffers,
         overlap: room.prefill_overlap,
         activations: room.activations,

@@ -71,7 +71,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
 /// An engine's counts for the policies that place by them; the text tells one from another.
 fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<CountedUses, Fault> {
     let placed = parse::policies(&args.policy)?;
-    if placed.iter().all(|(_, policy)| policy.needs() != Need::Training) {
+    if placed.iter().all(|policy| policy.value.needs() != Need::Training) {
         let told = "--histogram has no policy to place: give --policy static, or place beside one (lru+pin:50%, \
                     lru+seeded)";
         return Err(Fault::Usage(told.to_owned()));

@@ -1,15 +1,15 @@
 //! Capacities of the cache, one by one or in ranges.
 
-use hotset::sim::Capacity;
+use hotset::sim::{Capacity, Named};
 
 use crate::fault::Fault;
 
 /// Capacities with the text that gave each; `5%..50%:5%` stands for ten of them.
-pub fn capacities(texts: &[String]) -> Result<Vec<(String, Capacity)>, Fault> {
-    let mut all: Vec<(String, Capacity)> = Vec::new();
+pub fn capacities(texts: &[String]) -> Result<Vec<Named<Capacity>>, Fault> {
+    let mut all: Vec<Named<Capacity>> = Vec::new();
     for text in texts.iter().map(|text| text.trim()) {
         let Some((first, rest)) = text.split_once("..") else {
-            all.push((text.to_owned(), text.parse()?));
+            all.push(Named::new(text, text.parse()?));
             continue;
         };
         let wrong = || {
@@ -20,7 +20,7 @@ pub fn capacities(texts: &[String]) -> Result<Vec<(String, Capacity)>, Fault> {
         };
         let (last, step) = rest.split_once(':').ok_or_else(wrong)?;
         let sizes = range(first.parse()?, last.parse()?, step.parse()?).ok_or_else(wrong)?;
-        all.extend(sizes.into_iter().map(|size| (size.to_string(), size)));
+        all.extend(sizes.into_iter().map(|size| Named::new(size.to_string(), size)));
     }
     Ok(all)
 }
@@ -67,7 +67,7 @@ mod tests {
     fn ranges_of_capacities() {
         let read = |text: &str| {
             let texts: Vec<String> = text.split(',').map(str::to_owned).collect();
-            capacities(&texts).map(|all| all.into_iter().map(|(text, _)| text).collect::<Vec<_>>())
+            capacities(&texts).map(|all| all.into_iter().map(|size| size.text).collect::<Vec<_>>())
         };
         assert_eq!(read("5%..20%:5%").unwrap(), ["5%", "10%", "15%", "20%"]);
         assert_eq!(read("0.1%..0.5%:0.1%").unwrap(), ["0.1%", "0.2%", "0.3%", "0.4%", "0.5%"]);

@@ -2,6 +2,8 @@
 
 use hotset::cost_models::{Hardware, Link, MachineProfile, find_hardware, find_link, find_machine};
 
+use hotset::planning::engine::{Engine, find_engine};
+
 use std::path::Path;
 
 use crate::fault::Fault;
@@ -71,6 +73,15 @@ pub fn hardware(text: &str) -> Result<Hardware, Fault> {
             Err(_) => error.into(),
         }),
         false => Ok(find_hardware(text)?),
+    }
+}
+
+/// An engine: a built-in name, a file, or `algorithm` for none.
+pub fn engine(text: &str) -> Result<Option<Engine>, Fault> {
+    match text {
+        "algorithm" => Ok(None),
+        file if file.ends_with(".toml") => Ok(Some(Engine::from_toml_path(file)?)),
+        name => Ok(Some(find_engine(name)?)),
     }
 }
 

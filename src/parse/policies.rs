@@ -2,16 +2,17 @@
 
 use hotset::policies::miss::{MISS_HANDLERS, MissError, MissHandler};
 use hotset::policies::{AdmissionSpec, PolicySpec};
-use hotset::sim::{Prefetch, predictors};
+use hotset::sim::{Named, Prefetch, predictors};
 
 use crate::fault::Fault;
 use crate::names::suggestion;
 
 /// `lru,lru-k:k=2,history=kept,lfu`: a piece with `=` but no `:` goes on with the parameters of
 /// the policy before it.
-pub fn policies(texts: &[String]) -> Result<Vec<(String, PolicySpec)>, Fault> {
-    let parsed =
-        with_parameters(texts).into_iter().map(|text| text.parse().map(|spec| (text, spec)));
+pub fn policies(texts: &[String]) -> Result<Vec<Named<PolicySpec>>, Fault> {
+    let parsed = with_parameters(texts)
+        .into_iter()
+        .map(|text| text.parse().map(|spec| Named::new(text, spec)));
     Ok(parsed.collect::<Result<Vec<_>, _>>()?)
 }
 
@@ -38,21 +39,21 @@ pub fn admissions(texts: &[String]) -> Result<Vec<AdmissionSpec>, Fault> {
 
 /// Every policy behind every admission; bounds decide by themselves and stay as they are.
 pub fn admitted(
-    policies: Vec<(String, PolicySpec)>,
+    policies: Vec<Named<PolicySpec>>,
     admissions: &[AdmissionSpec],
-) -> Result<Vec<(String, PolicySpec)>, Fault> {
+) -> Result<Vec<Named<PolicySpec>>, Fault> {
     let mut all = Vec::new();
-    for (text, policy) in policies {
+    for Named { text, value: policy } in policies {
         if !policy.is_online() {
-            all.push((text, policy));
+            all.push(Named { text, value: policy });
             continue;
         }
         for &admission in admissions {
             if admission == AdmissionSpec::Always {
-                all.push((text.clone(), policy.clone()));
+                all.push(Named::new(text.clone(), policy.clone()));
             } else if policy.admission() == AdmissionSpec::Always {
                 let guarded = policy.clone().with_admission(admission)?;
-                all.push((format!("{text}+{admission}"), guarded));
+                all.push(Named::new(format!("{text}+{admission}"), guarded));
             } else {
                 return Err(Fault::Usage(format!(
                     "policy '{text}' has an admission already: leave out --admit {admission}"
@@ -127,7 +128,7 @@ mod tests {
     fn parameters_stay_with_their_policy() {
         let texts: Vec<String> = "lru,fifo".split(',').map(str::to_owned).collect();
         let names: Vec<String> =
-            policies(&texts).unwrap().into_iter().map(|(name, _)| name).collect();
+            policies(&texts).unwrap().into_iter().map(|policy| policy.text).collect();
         assert_eq!(names, ["lru", "fifo"]);
         let texts: Vec<String> = ["lru:k=2", "history=kept"].map(str::to_owned).to_vec();
         let error = policies(&texts).unwrap_err().to_string();

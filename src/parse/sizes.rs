@@ -1,13 +1,37 @@
 //! Sizes: of experts, of checkpoints, of what lies in memory.
 
-use hotset::cost_models::{ByteSize, ExpertShape, WeightFormat};
+use hotset::cost_models::format::Recipe;
+use hotset::cost_models::{ByteSize, ExpertShape, HostSpec, Mix, WeightFormat};
 use hotset::planning::Checkpoint;
+use hotset::planning::placement::HostLayers;
 
 use crate::names::suggestion;
 
 /// A size in bytes.
 pub fn size(text: &str) -> Result<u64, String> {
     text.parse::<ByteSize>().map(ByteSize::bytes).map_err(|error| error.to_string())
+}
+
+/// Host memory, `ddr5-6000x2:96GB`.
+pub fn host(text: &str) -> Result<HostSpec, String> {
+    text.parse()
+}
+
+/// Bytes a second, `7GB/s`.
+pub fn bytes_a_second(text: &str) -> Result<u64, String> {
+    hotset::cost_models::hardware::host::rate(text)
+}
+
+/// Layers whose experts the host computes: a number, `all` or `auto`.
+pub fn host_layers(text: &str) -> Result<HostLayers, String> {
+    match text {
+        "auto" => Ok(HostLayers::Auto),
+        "all" => Ok(HostLayers::All),
+        number => number
+            .parse()
+            .map(HostLayers::Layers)
+            .map_err(|_| "give a number of layers, all, or auto (the fewest that fit)".to_owned()),
+    }
 }
 
 /// A checkpoint's size, and of it the experts': `433GB`, `433GB:419GB`.
@@ -23,6 +47,34 @@ pub fn checkpoint(text: &str) -> Result<Checkpoint, String> {
 pub fn weight_format(text: &str) -> Result<WeightFormat, String> {
     let names: Vec<&str> = WeightFormat::ALL.iter().map(|format| format.name()).collect();
     text.parse().map_err(|error| format!("{error}{}", suggestion(text, &names)))
+}
+
+/// How experts are stored: a format, or a mix of a whole file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExpertFormat {
+    /// The experts' own.
+    Format(WeightFormat),
+    /// A GGUF file's mix, which gives all else too.
+    Mix(Mix),
+}
+
+/// A format of experts, or a GGUF mix by its name.
+pub fn expert_format(text: &str) -> Result<ExpertFormat, String> {
+    match (weight_format(text), Mix::parse(text)) {
+        (Ok(format), _) => Ok(ExpertFormat::Format(format)),
+        (_, Ok(mix)) => Ok(ExpertFormat::Mix(mix)),
+        (Err(error), Err(_)) => {
+            Err(format!("{error}; or a GGUF mix (Q4_K_M, IQ3_XXS, UD-Q4_K_XL, ...)"))
+        }
+    }
+}
+
+/// A GGUF mix: a name, or a load log's table of types.
+pub fn mix(text: &str) -> Result<Mix, String> {
+    Mix::parse(text).map_err(|error| {
+        let names: Vec<&str> = Recipe::ALL.iter().map(|recipe| recipe.name()).collect();
+        format!("{error}{}", suggestion(text, &names))
+    })
 }
 
 /// No expert is larger.

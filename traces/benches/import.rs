@@ -1,5 +1,6 @@
-//! Importing on one thread: a bare array of one byte an id, one of four, JSON lines and `.hst`,
-//! each beside a plain read of the same file. What a ratio says: how many such reads it costs.
+//! Importing on one thread: a bare array of one byte an id, one of four, JSON lines (a token a line, and a
+//! token and layer a line by named columns) and `.hst`, each beside a plain read of the same file and the
+//! counting of its lines, as `wc -l` does. What a ratio says: how many such passes it costs.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -40,6 +41,33 @@ fn jsonl(ids: &[u8]) -> String {
     text
 }
 
+/// One token and layer a line, with weights, as people log them.
+fn named(ids: &[u8]) -> String {
+    let weights = [0.3071, 0.2214, 0.1437, 0.1102, 0.0816, 0.0641, 0.0422, 0.0297];
+    let mut text = String::new();
+    for (row, ids) in ids.chunks_exact(TOP_K).enumerate() {
+        let (token, layer) = (row / LAYERS, row % LAYERS);
+        let _ = writeln!(
+            text,
+            "{{\"token\": {token}, \"layer\": {layer}, \"topk_ids\": {ids:?}, \"topk_weights\": {weights:?}}}"
+        );
+    }
+    text
+}
+
+/// Line ends of a file, read in pieces of a MiB.
+fn lines_of(path: &Path) -> usize {
+    let mut buffer = vec![0; 1 << 20];
+    let mut file = std::fs::File::open(path).expect("the file is there");
+    let mut lines = 0;
+    loop {
+        match file.read(&mut buffer).expect("the file can be read") {
+            0 => return lines,
+            read => lines += buffer[..read].iter().filter(|byte| **byte == b'\n').count(),
+        }
+    }
+}
+
 fn speeds(criterion: &mut Criterion) {
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("no pool was built yet");
     let testing = std::env::args().any(|argument| argument == "--test");
@@ -50,6 +78,8 @@ fn speeds(criterion: &mut Criterion) {
     let shape = format!("({tokens}, {LAYERS}, {TOP_K})");
     let write = |path: &Path, bytes: &[u8]| std::fs::write(path, bytes).expect("there is room");
     let (u8, i32, json, hst) = (path("u8.npy"), path("i32.npy"), path("x.jsonl"), path("x.hst"));
+    let columns = path("columns.jsonl");
+    write(&columns, named(&ids[..ids.len() / 16]).as_bytes());
     write(&u8, &npy("|u1", &shape, &ids));
     let part = &ids[..ids.len() / 4];
     let wide: Vec<u8> = part.iter().flat_map(|&id| i32::from(id).to_le_bytes()).collect();
@@ -63,6 +93,7 @@ fn speeds(criterion: &mut Criterion) {
         ("npy-u8", Some(Format::Npy), &u8),
         ("npy-i32", Some(Format::Vllm), &i32),
         ("jsonl", Some(Format::Jsonl), &json),
+        ("jsonl-columns", Some(Format::Columns), &columns),
         ("hst", None, &hst),
     ] {
         measure(criterion, name, format, path, &path_of(&folder, "out.hst"));
@@ -87,6 +118,7 @@ fn measure(criterion: &mut Criterion, name: &str, format: Option<Format>, path: 
             }
         });
     });
+    group.bench_function("limit-lines", |bencher| bencher.iter(|| lines_of(path)));
     let options = ImportOptions::default();
     let paths = [path.to_owned()];
     match format {

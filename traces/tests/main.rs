@@ -2,3 +2,4 @@
 
 mod formats;
 mod recorded;
+mod variations;

@@ -38,8 +38,17 @@ pub struct Replayed<'a> {
 pub struct Outcome {
     /// What was compared, up to the divergence.
     pub compared: Compared,
-    /// The first event that differs, with the line that logs it, from 1.
-    pub divergence: Option<(u64, Divergence)>,
+    /// The first event that differs.
+    pub divergence: Option<LoggedDivergence>,
+}
+
+/// An event of a log that differs from the policy's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoggedDivergence {
+    /// The line that logs it, from 1.
+    pub line: u64,
+    /// How it differs.
+    pub divergence: Divergence,
 }
 
 impl Replayed<'_> {
@@ -175,7 +184,7 @@ impl<E: ExpertId> EventSink<E> for Sink<'_> {
 struct Checker<R> {
     log: Lines<R>,
     of: u64,
-    divergence: Option<(u64, Divergence)>,
+    divergence: Option<LoggedDivergence>,
 }
 
 impl<R: BufRead> Work for Checker<R> {
@@ -194,7 +203,8 @@ impl<R: BufRead> Work for Checker<R> {
         match conformance.event(layer, experts, weights, &decision) {
             Ok(()) => Ok(true),
             Err(ConformError::Diverged(divergence)) => {
-                self.divergence = Some((self.log.line, *divergence));
+                self.divergence =
+                    Some(LoggedDivergence { line: self.log.line, divergence: *divergence });
                 Ok(false)
             }
             Err(reason) => Err(LogError::Event { line: self.log.line, reason }),

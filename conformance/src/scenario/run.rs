@@ -1,6 +1,6 @@
 //! Runs scenarios through the reference cache: to fill in answers, or to compare them.
 
-use hotset_policies::{Action, AnyPolicy, ExpertCache, Key, Plan, PolicySpec};
+use hotset_policies::{Action, AnyPolicy, ExpertCache, Key, MovedExpert, Plan, PolicySpec};
 use thiserror::Error;
 
 use crate::decision::{Evicted, Expert, Fetched, Held};
@@ -162,7 +162,7 @@ fn perform(cache: &mut ExpertCache<AnyPolicy>, mut call: Call) -> Call {
             *moved = resized
                 .moved
                 .iter()
-                .map(|&(key, from, to)| {
+                .map(|&MovedExpert { key, from, to }| {
                     let Expert { layer, expert } = expert_of(cache, key);
                     Moved { layer, expert, from, to }
                 })

@@ -2,7 +2,8 @@
 //!
 //! A row of a tensor is cut into blocks of a fixed number of weights; a width that the block does not divide cannot be
 //! stored in the type, and the quantiser takes another one. That makes "4-bit" experts of 1,408 or 2,880 columns much
-//! larger than their name says.
+//! larger than their name says. Some of ik_llama.cpp's types begin every row with a scale of its own, and its repacked
+//! types (`iq3_k_r4`) are the plain ones with rows interleaved: the same size.
 
 /// A tensor type of GGUF with a known block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,12 +74,48 @@ pub enum GgmlType {
     Q1_0,
     /// 2 bits, blocks of 64.
     Q2_0,
+    /// ik_llama.cpp: 6.5 bits, blocks of 32.
+    Q6_0,
+    /// ik_llama.cpp: 2.375 bits.
+    Iq2K,
+    /// ik_llama.cpp: 3.4375 bits.
+    Iq3K,
+    /// ik_llama.cpp: 4.5 bits.
+    Iq4K,
+    /// ik_llama.cpp: 5.5 bits.
+    Iq5K,
+    /// ik_llama.cpp: 6.625 bits.
+    Iq6K,
+    /// ik_llama.cpp: 4.25 bits and a scale a row.
+    Iq4Ks,
+    /// ik_llama.cpp: 2.1875 bits and a scale a row.
+    Iq2Ks,
+    /// ik_llama.cpp: 4 bits and a scale a row.
+    Iq4Kss,
+    /// ik_llama.cpp: 5.25 bits and a scale a row.
+    Iq5Ks,
+    /// ik_llama.cpp's trellis: 2.125 bits and a scale a row.
+    Iq2Kt,
+    /// ik_llama.cpp's trellis: 3.125 bits and a scale a row.
+    Iq3Kt,
+    /// ik_llama.cpp's trellis: 4 bits and a scale a row.
+    Iq4Kt,
+    /// ik_llama.cpp: 3.1875 bits and a scale a row.
+    Iq3Ks,
+    /// ik_llama.cpp: 2.6875 bits and a scale a row.
+    Iq2Kl,
+    /// ik_llama.cpp's trellis: 1.75 bits and a scale a row.
+    Iq1Kt,
+    /// ik_llama.cpp, interleaved: 1.5 bits and a scale a row.
+    Iq1SR4,
+    /// ik_llama.cpp, interleaved: 1.75 bits and a scale a row.
+    Iq1MR4,
 }
 
 use GgmlType as T;
 
 /// Type, id in a file, name, weights a block, bytes a block.
-const TABLE: [(GgmlType, u32, &str, u64, u64); 33] = [
+const TABLE: [(GgmlType, u32, &str, u64, u64); 51] = [
     (T::F32, 0, "f32", 1, 4),
     (T::F16, 1, "f16", 1, 2),
     (T::Q4_0, 2, "q4_0", 32, 18),
@@ -112,6 +149,58 @@ const TABLE: [(GgmlType, u32, &str, u64, u64); 33] = [
     (T::Nvfp4, 40, "nvfp4", 64, 36),
     (T::Q1_0, 41, "q1_0", 128, 18),
     (T::Q2_0, 42, "q2_0", 64, 18),
+    (T::Q6_0, 133, "q6_0", 32, 26),
+    (T::Iq2K, 137, "iq2_k", 256, 76),
+    (T::Iq3K, 138, "iq3_k", 256, 110),
+    (T::Iq4K, 139, "iq4_k", 256, 144),
+    (T::Iq5K, 140, "iq5_k", 256, 176),
+    (T::Iq6K, 141, "iq6_k", 256, 212),
+    (T::Iq4Ks, 144, "iq4_ks", 256, 136),
+    (T::Iq2Ks, 145, "iq2_ks", 256, 70),
+    (T::Iq4Kss, 146, "iq4_kss", 256, 128),
+    (T::Iq5Ks, 152, "iq5_ks", 256, 168),
+    (T::Iq2Kt, 153, "iq2_kt", 256, 68),
+    (T::Iq3Kt, 154, "iq3_kt", 256, 100),
+    (T::Iq4Kt, 155, "iq4_kt", 256, 128),
+    (T::Iq3Ks, 156, "iq3_ks", 256, 102),
+    (T::Iq2Kl, 157, "iq2_kl", 256, 86),
+    (T::Iq1Kt, 158, "iq1_kt", 256, 56),
+    (T::Iq1SR4, 219, "iq1_s_r4", 32, 6),
+    (T::Iq1MR4, 229, "iq1_m_r4", 32, 7),
+];
+
+/// Repacked types of ik_llama.cpp: id, and the type whose size they have.
+const REPACKED: [(u32, GgmlType); 30] = [
+    (202, T::Q4_0),
+    (206, T::Q5_0),
+    (208, T::Q8_0),
+    (210, T::Q2K),
+    (211, T::Q3K),
+    (212, T::Q4K),
+    (213, T::Q5K),
+    (214, T::Q6K),
+    (216, T::Iq2Xxs),
+    (217, T::Iq2Xs),
+    (218, T::Iq3Xxs),
+    (220, T::Iq4Nl),
+    (221, T::Iq3S),
+    (222, T::Iq2S),
+    (223, T::Iq4Xs),
+    (230, T::Bf16),
+    (233, T::Q6_0),
+    (337, T::Iq2K),
+    (338, T::Iq3K),
+    (339, T::Iq4K),
+    (340, T::Iq5K),
+    (341, T::Iq6K),
+    (344, T::Iq4Ks),
+    (345, T::Iq2Ks),
+    (352, T::Iq5Ks),
+    (353, T::Iq2Kt),
+    (354, T::Iq3Kt),
+    (355, T::Iq4Kt),
+    (356, T::Iq3Ks),
+    (357, T::Iq2Kl),
 ];
 
 impl GgmlType {
@@ -123,12 +212,19 @@ impl GgmlType {
     /// The type that a file's id stands for in llama.cpp. Forks reuse ids from 42 on: check such a size against the
     /// next tensor's offset.
     pub fn from_id(id: u32) -> Option<Self> {
-        TABLE.iter().find(|row| row.1 == id).map(|row| row.0)
+        let plain = TABLE.iter().find(|row| row.1 == id).map(|row| row.0);
+        plain.or_else(|| REPACKED.iter().find(|row| row.0 == id).map(|row| row.1))
     }
 
-    /// The type of this name, in either case (`Q4_K`, `q4_k`).
+    /// The type of this name, in either case (`Q4_K`, `q4_k`); repacked ones (`iq3_k_r4`) are the type that they pack.
     pub fn from_name(name: &str) -> Option<Self> {
-        TABLE.iter().find(|row| row.2.eq_ignore_ascii_case(name)).map(|row| row.0)
+        let named =
+            |name: &str| TABLE.iter().find(|row| row.2.eq_ignore_ascii_case(name)).map(|row| row.0);
+        named(name).or_else(|| {
+            let (plain, rows) = name.rsplit_once('_')?;
+            ["r4", "r8", "r16"].iter().find(|known| known.eq_ignore_ascii_case(rows))?;
+            named(plain)
+        })
     }
 
     fn row(self) -> &'static (GgmlType, u32, &'static str, u64, u64) {
@@ -156,6 +252,21 @@ impl GgmlType {
         self.row().4
     }
 
+    /// Bytes of the scale that begins every row, beside its blocks.
+    pub fn row_scale(self) -> u64 {
+        match self {
+            T::Iq4Ks | T::Iq4Kss | T::Iq5Ks => 4,
+            T::Iq1Kt | T::Iq2Kt | T::Iq3Kt | T::Iq4Kt => 4,
+            T::Iq2Ks | T::Iq3Ks | T::Iq2Kl | T::Iq1SR4 | T::Iq1MR4 => 2,
+            _ => 0,
+        }
+    }
+
+    /// Bits a weight, scales of rows left out.
+    pub fn bits(self) -> f64 {
+        (8 * self.block_bytes()) as f64 / self.block() as f64
+    }
+
     /// The type that a quantiser really uses for rows of `columns` weights.
     ///
     /// Source: llama.cpp's fallbacks (types of 256-blocks go to types of 32-blocks, and to half precision where even
@@ -169,6 +280,8 @@ impl GgmlType {
             T::Q5K => T::Q5_1,
             T::Q6K => T::Q8_0,
             T::Q2K | T::Q3K | T::Tq1_0 | T::Tq2_0 => T::Q4_0,
+            T::Iq5K | T::Iq5Ks => T::Q6_0,
+            T::Iq6K => T::Q8_0,
             _ if self.block() == 256 => T::Iq4Nl,
             _ => T::F16,
         };
@@ -178,46 +291,10 @@ impl GgmlType {
     /// Bytes of `rows` rows of `columns` weights, in this type or the one it falls back to.
     pub fn tensor_bytes(self, rows: u64, columns: u64) -> u64 {
         let stored = self.for_columns(columns);
-        (columns / stored.block()).saturating_mul(stored.block_bytes()).saturating_mul(rows)
+        let row = (columns / stored.block()).saturating_mul(stored.block_bytes());
+        row.saturating_add(stored.row_scale()).saturating_mul(rows)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_in_the_order_of_the_variants() {
-        for (index, row) in TABLE.iter().enumerate() {
-            assert_eq!(row.0 as usize, index, "{}", row.2);
-            assert_eq!(T::from_id(row.1), Some(row.0));
-            assert_eq!(T::from_name(&row.2.to_uppercase()), Some(row.0));
-        }
-        assert_eq!(T::from_id(4), None, "Q4_2 was removed");
-    }
-
-    #[test]
-    fn widths_that_256_does_not_divide() {
-        for columns in [1408, 1856, 2880] {
-            assert_eq!(T::Q4K.for_columns(columns), T::Q5_0);
-            assert_eq!(T::Q5K.for_columns(columns), T::Q5_1);
-            assert_eq!(T::Q6K.for_columns(columns), T::Q8_0);
-            assert_eq!(T::Q2K.for_columns(columns), T::Q4_0);
-            assert_eq!(T::Q3K.for_columns(columns), T::Q4_0);
-            assert_eq!(T::Iq1S.for_columns(columns), T::Iq4Nl);
-            assert_eq!(T::Iq4Xs.for_columns(columns), T::Iq4Nl);
-            assert_eq!(T::Q8_0.for_columns(columns), T::Q8_0);
-        }
-        assert_eq!(T::Q4K.for_columns(2048), T::Q4K);
-        assert_eq!(T::Q4K.for_columns(100), T::F16, "not even 32 divides it");
-        assert_eq!(T::Q8_0.for_columns(100), T::F16);
-    }
-
-    #[test]
-    fn bytes_by_hand() {
-        assert_eq!(T::Q4K.tensor_bytes(2, 512), 2 * 2 * 144);
-        // 44 blocks of 32 in Q5_0, not 5.5 blocks of 256.
-        assert_eq!(T::Q4K.tensor_bytes(3, 1408), 3 * 44 * 22);
-        assert_eq!(T::Iq1S.tensor_bytes(u64::MAX, 256), u64::MAX);
-    }
-}
+mod tests;

@@ -5,6 +5,8 @@
 
 mod expert;
 mod ggml;
+mod mix;
+mod recipe;
 mod slot;
 
 use std::fmt;
@@ -15,6 +17,8 @@ use thiserror::Error;
 
 pub use expert::ExpertShape;
 pub use ggml::GgmlType;
+pub use mix::{Mix, Named, UnknownMix};
+pub use recipe::{Place, Recipe, Role, Shape};
 pub use slot::SlotLayout;
 
 /// How an expert's weights are stored.
@@ -166,6 +170,8 @@ mod tests {
             let scalars = match format {
                 WeightFormat::Fp8Tensor => 12,
                 WeightFormat::Nvfp4 => 24,
+                // A scale for each row of gate, up and down.
+                WeightFormat::Gguf(kind) => kind.row_scale() * (2 * 2048 + 4096),
                 _ => 0,
             };
             assert_eq!(format.bytes_of(shape.weights()) + scalars, shape.bytes(format), "{format}");

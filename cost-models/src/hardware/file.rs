@@ -1,86 +1,56 @@
 //! Machines as TOML files.
 //!
-//! Each figure is a table with its value in a unit of its own choosing, its basis and its source; the link is a
-//! built-in one by name, or a bandwidth. Whatever is left out is an error that says so, or a labelled assumption.
+//! Each figure is a table with its value in a unit of its own choosing, its basis and its source, or a short text; the
+//! link is a built-in one by name, a bandwidth, or a slot of PCI Express. `base` takes everything that is not said from
+//! a built-in machine, so that a file of one's own may be three lines. All that is wrong is told at once.
 
 use std::path::Path;
 
 use serde::Deserialize;
+use toml::{Table, Value};
 
-use super::{Basis, Figure, Hardware};
+use super::figures::{self, Compute, Rate, Readable, Share, Size, bytes_a_second, sourced};
+use super::host::HostSpec;
+use super::pcie::Slot;
+use super::{Basis, Figure, Hardware, builtin};
 use crate::builtin::find_link;
 use crate::error::ProfileError;
-use crate::link::{Link, LinkKind};
-use crate::picos::MIB;
+use crate::link::{Link, LinkKind, ps_per_mib};
 
-/// No memory of one machine is larger, and floats hold every size below it.
-const MAX_BYTES: f64 = (1u64 << 53) as f64;
-/// No memory or wire is faster.
-const MAX_RATE: f64 = 1e15;
 const MAX_ACCELERATORS: u32 = 1024;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HardwareFile {
-    name: String,
-    description: String,
-    #[serde(default = "one")]
-    accelerators: u32,
-    #[serde(default = "one")]
-    accelerators_per_host: u32,
-    #[serde(default)]
-    unified: bool,
-    memory: SizeFile,
-    usable_share: ShareFile,
-    host_memory: Option<SizeFile>,
-    host_reserved: Option<SizeFile>,
-    context: Option<SizeFile>,
-    memory_rate: RateFile,
-    host_rate: Option<RateFile>,
-    disk_rate: Option<RateFile>,
-    peer_rate: Option<RateFile>,
-    host_kernel_rate: Option<RateFile>,
-    link: LinkChoice,
-    profile: Option<String>,
-}
+/// Every key that a file may have.
+const FIELDS: [&str; 23] = [
+    "base",
+    "name",
+    "description",
+    "accelerators",
+    "accelerators_per_host",
+    "unified",
+    "memory",
+    "usable_share",
+    "host_memory",
+    "host_reserved",
+    "context",
+    "memory_rate",
+    "host_rate",
+    "disk_rate",
+    "peer_rate",
+    "host_kernel_rate",
+    "compute",
+    "architecture",
+    "link",
+    "profile",
+    "host",
+    "disk",
+    "pcie",
+];
 
-fn one() -> u32 {
-    1
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SizeFile {
-    gib: Option<f64>,
-    gb: Option<f64>,
-    mib: Option<f64>,
-    bytes: Option<u64>,
-    basis: Basis,
-    source: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ShareFile {
-    value: f64,
-    basis: Basis,
-    source: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RateFile {
-    gib_s: Option<f64>,
-    gb_s: Option<f64>,
-    basis: Basis,
-    source: String,
-}
-
-/// A built-in link, or a bandwidth.
+/// A built-in link, a bandwidth, or a slot.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinkChoice {
-    name: String,
+    name: Option<String>,
     kind: Option<LinkKind>,
     gib_s: Option<f64>,
     gb_s: Option<f64>,
@@ -90,8 +60,17 @@ struct LinkChoice {
 impl Hardware {
     /// From the text of a TOML file.
     ///
+    /// ```
+    /// use hotset_cost_models::Hardware;
+    ///
+    /// let own = Hardware::from_toml_str("base = \"rtx-4090\"\nhost = \"ddr5-6000x2:96GB\"\ndisk = \"14GB/s\"")?;
+    /// assert_eq!((own.host_memory.value, own.host_rate.value), (96_000_000_000, 96_000_000_000));
+    /// assert_eq!(own.name, "rtx-4090");
+    /// # Ok::<(), hotset_cost_models::ProfileError>(())
+    /// ```
+    ///
     /// # Errors
-    /// [`ProfileError`] when the text is not TOML of these fields or a value is impossible.
+    /// [`ProfileError`] when the text is not TOML or some values are impossible: all of them are told.
     pub fn from_toml_str(text: &str) -> Result<Self, ProfileError> {
         parse(text, "(text)")
     }
@@ -109,162 +88,237 @@ impl Hardware {
 }
 
 fn parse(text: &str, origin: &str) -> Result<Hardware, ProfileError> {
-    let file: HardwareFile = toml::from_str(text)
+    let table: Table = toml::from_str(text)
         .map_err(|source| ProfileError::Toml { origin: origin.into(), source: Box::new(source) })?;
-    file.into_hardware()
+    from_table(table, origin)
 }
 
-impl HardwareFile {
-    fn into_hardware(self) -> Result<Hardware, ProfileError> {
-        let name = self.name.as_str();
-        if name.trim().is_empty() {
-            return Err(ProfileError::invalid(name, "name", "is empty"));
+/// A machine from a table of these fields.
+pub(super) fn from_table(table: Table, origin: &str) -> Result<Hardware, ProfileError> {
+    let named = table.get("name").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
+    let origin = named.map_or_else(|| origin.to_owned(), str::to_owned);
+    let mut fields = Fields { table, origin, faults: Vec::new() };
+    fields.unknown();
+    fields.expand();
+    fields.base();
+    let hardware = fields.hardware();
+    match (hardware, fields.faults.is_empty()) {
+        (Some(hardware), true) => Ok(hardware),
+        _ => Err(ProfileError::faults(&fields.origin, fields.faults)),
+    }
+}
+
+/// A table that is read field by field, and what was wrong with them.
+struct Fields {
+    table: Table,
+    origin: String,
+    faults: Vec<String>,
+}
+
+impl Fields {
+    fn unknown(&mut self) {
+        for key in self.table.keys().filter(|key| !FIELDS.contains(&key.as_str())) {
+            let near = hotset_names::suggestion(hotset_names::nearest(key, FIELDS));
+            self.faults.push(format!("unknown field `{key}`{near}"));
         }
-        for (field, count) in [
-            ("accelerators", self.accelerators),
-            ("accelerators_per_host", self.accelerators_per_host),
-        ] {
-            if !(1..=MAX_ACCELERATORS).contains(&count) {
-                let why = format!("is {count}, must be 1 to {MAX_ACCELERATORS}");
-                return Err(ProfileError::invalid(name, field, why));
+    }
+
+    /// Writes out what stands for several figures.
+    fn expand(&mut self) {
+        if let Some(text) = self.text("host") {
+            match text.parse::<HostSpec>() {
+                Ok(host) => {
+                    self.table.insert("host_rate".into(), host.rate_value());
+                    if let Some(memory) = host.memory_value() {
+                        self.table.insert("host_memory".into(), memory);
+                    }
+                }
+                Err(error) => self.faults.push(format!("host {error}")),
             }
         }
-        let memory = self.memory.into_figure(name, "memory")?;
-        let memory_rate = self.memory_rate.into_figure(name, "memory_rate")?;
-        let assumed =
-            |value, why: &str| Figure { value, basis: Basis::Assumed, source: why.to_owned() };
-        let (host_memory, host_rate) = match (self.host_memory, self.host_rate, self.unified) {
-            (None, None, true) => (memory.clone(), memory_rate.clone()),
-            (Some(_), _, true) | (_, Some(_), true) => {
-                let why = "belongs to a machine that is not unified: there is one memory";
-                return Err(ProfileError::invalid(name, "host_memory or host_rate", why));
+        if let Some(disk) = self.table.remove("disk") {
+            self.table.insert("disk_rate".into(), disk);
+        }
+        if let Some(text) = self.text("pcie") {
+            match text.parse::<Slot>() {
+                Ok(slot) => drop(self.table.insert("link".into(), slot.link_value())),
+                Err(error) => self.faults.push(format!("pcie {error}")),
             }
-            (Some(size), Some(rate), false) => {
-                (size.into_figure(name, "host_memory")?, rate.into_figure(name, "host_rate")?)
+        }
+    }
+
+    /// Takes what is not given from the machine named as base.
+    fn base(&mut self) {
+        let Some(name) = self.text("base") else { return };
+        match builtin::find_table(&name) {
+            Ok(base) => {
+                for (key, value) in base {
+                    self.table.entry(key).or_insert(value);
+                }
             }
-            (_, _, false) => {
-                let why = "are both needed where the machine is not unified";
-                return Err(ProfileError::invalid(name, "host_memory and host_rate", why));
+            Err(error) => self.faults.push(format!("base: {error}")),
+        }
+    }
+
+    fn take<T>(&mut self, field: &str, read: impl FnOnce(Value) -> Result<T, String>) -> Option<T> {
+        let value = self.table.remove(field)?;
+        read(value).map_err(|fault| self.faults.push(fault)).ok()
+    }
+
+    fn text(&mut self, field: &str) -> Option<String> {
+        self.take(field, |value| match value {
+            Value::String(text) => Ok(text),
+            other => Err(format!("{field} is {other}, must be a text")),
+        })
+    }
+
+    fn figure<T: Readable>(&mut self, field: &str) -> Option<Figure<T::Value>> {
+        let origin = self.origin.clone();
+        self.take(field, |value| figures::read::<T>(value, field, &origin))
+    }
+
+    fn needed<T>(&mut self, field: &str, value: Option<T>, given: bool) -> Option<T> {
+        if value.is_none() && !given {
+            self.faults.push(format!("{field} is missing"));
+        }
+        value
+    }
+
+    fn needed_figure<T: Readable>(&mut self, field: &str) -> Option<Figure<T::Value>> {
+        let given = self.table.contains_key(field);
+        let figure = self.figure::<T>(field);
+        self.needed(field, figure, given)
+    }
+
+    fn needed_text(&mut self, field: &str) -> Option<String> {
+        let given = self.table.contains_key(field);
+        let text = self.text(field);
+        let text = self.needed(field, text, given)?;
+        if text.trim().is_empty() {
+            self.faults.push(format!("{field} is empty"));
+            return None;
+        }
+        Some(text)
+    }
+
+    fn count(&mut self, field: &str) -> u32 {
+        let count = self.take(field, |value| {
+            let number = value.as_integer().and_then(|number| u32::try_from(number).ok());
+            number
+                .filter(|count| (1..=MAX_ACCELERATORS).contains(count))
+                .ok_or_else(|| format!("{field} is {value}, must be 1 to {MAX_ACCELERATORS}"))
+        });
+        count.unwrap_or(1)
+    }
+
+    fn link(&mut self) -> Option<Link> {
+        let given = self.table.contains_key("link");
+        let link = self.take("link", |value| {
+            let choice: LinkChoice = match value {
+                Value::Table(table) => table
+                    .try_into()
+                    .map_err(|error: toml::de::Error| format!("link: {}", error.message()))?,
+                other => return Err(format!("link is {other}, must be a table")),
+            };
+            choice.into_link()
+        });
+        self.needed("link", link, given)
+    }
+
+    /// Host memory and its rate: a unified machine has the accelerator's.
+    fn host(
+        &mut self,
+        unified: bool,
+        memory: Option<&Figure<u64>>,
+        rate: Option<&Figure<u64>>,
+    ) -> Option<(Figure<u64>, Figure<u64>)> {
+        let given = ["host_memory", "host_rate"].map(|field| self.table.contains_key(field));
+        if unified {
+            if given.contains(&true) {
+                let fault = "host_memory or host_rate belongs to a machine that is not unified: there is one memory";
+                self.faults.push(fault.to_owned());
             }
-        };
-        let size = |size: Option<SizeFile>, field, otherwise: u64, why| match size {
-            Some(size) => size.into_figure(name, field),
-            None => Ok(assumed(otherwise, why)),
-        };
-        let host_reserved = size(
-            self.host_reserved,
+            return Some((memory?.clone(), rate?.clone()));
+        }
+        if given != [true, true] {
+            let fault =
+                "host_memory and host_rate are both needed where the machine is not unified";
+            self.faults.push(fault.to_owned());
+        }
+        Some((self.figure::<Size>("host_memory")?, self.figure::<Rate>("host_rate")?))
+    }
+
+    fn assumed_size(&mut self, field: &str, otherwise: u64, why: &str) -> Figure<u64> {
+        self.figure::<Size>(field).unwrap_or_else(|| Figure {
+            value: otherwise,
+            basis: Basis::Assumed,
+            source: why.to_owned(),
+        })
+    }
+
+    fn hardware(&mut self) -> Option<Hardware> {
+        let unified = self.take("unified", |value| {
+            value.as_bool().ok_or_else(|| format!("unified is {value}, must be true or false"))
+        });
+        let unified = unified.unwrap_or(false);
+        let name = self.needed_text("name");
+        let description = self.needed_text("description");
+        let (accelerators, per_host) =
+            (self.count("accelerators"), self.count("accelerators_per_host"));
+        let memory = self.needed_figure::<Size>("memory");
+        let memory_rate = self.needed_figure::<Rate>("memory_rate");
+        let usable_share = self.needed_figure::<Share>("usable_share");
+        let host = self.host(unified, memory.as_ref(), memory_rate.as_ref());
+        let host_reserved = self.assumed_size(
             "host_reserved",
             8_000_000_000,
             "assumption: 8 GB for the system, as capacity planners leave",
-        )?;
-        let context = size(
-            self.context,
+        );
+        let context = self.assumed_size(
             "context",
             552_402_944,
             "assumption: as measured on an H200 (CUDA context alone)",
-        )?;
-        let rate = |rate: Option<RateFile>, field| {
-            rate.map(|rate| rate.into_figure(name, field)).transpose()
-        };
-        Ok(Hardware {
-            accelerators: self.accelerators,
-            per_host: self.accelerators_per_host,
-            unified: self.unified,
-            usable_share: self.usable_share.into_figure(name)?,
+        );
+        let [disk_rate, peer_rate, host_kernel_rate] =
+            ["disk_rate", "peer_rate", "host_kernel_rate"].map(|field| self.figure::<Rate>(field));
+        let compute = self.figure::<Compute>("compute");
+        let (architecture, profile) = (self.text("architecture"), self.text("profile"));
+        let link = self.link();
+        let (host_memory, host_rate) = host?;
+        Some(Hardware {
+            name: name?,
+            description: description?,
+            accelerators,
+            per_host,
+            unified,
+            memory: memory?,
+            usable_share: usable_share?,
             host_memory,
             host_reserved,
             context,
+            memory_rate: memory_rate?,
             host_rate,
-            disk_rate: rate(self.disk_rate, "disk_rate")?,
-            peer_rate: rate(self.peer_rate, "peer_rate")?,
-            host_kernel_rate: rate(self.host_kernel_rate, "host_kernel_rate")?,
-            link: self.link.into_link(name)?,
-            profile: self.profile,
-            memory,
-            memory_rate,
-            description: self.description,
-            name: self.name,
+            disk_rate,
+            peer_rate,
+            host_kernel_rate,
+            compute,
+            architecture,
+            link: link?,
+            profile,
         })
     }
 }
 
-fn sourced(name: &str, field: &str, source: String) -> Result<String, ProfileError> {
-    if source.trim().is_empty() {
-        return Err(ProfileError::invalid(name, &format!("{field}.source"), "is empty"));
-    }
-    Ok(source)
-}
-
-fn bounded(name: &str, field: &str, value: f64, most: f64) -> Result<u64, ProfileError> {
-    if value.is_finite() && value >= 1.0 && value <= most {
-        Ok(value.round() as u64)
-    } else {
-        let why = format!("is {value}, must be 1 to {most}");
-        Err(ProfileError::invalid(name, field, why))
-    }
-}
-
-impl SizeFile {
-    fn into_figure(self, name: &str, field: &str) -> Result<Figure<u64>, ProfileError> {
-        let given = [
-            self.gib.map(|gib| gib * (MIB * 1024) as f64),
-            self.gb.map(|gb| gb * 1e9),
-            self.mib.map(|mib| mib * MIB as f64),
-            self.bytes.map(|bytes| bytes as f64),
-        ];
-        let mut given = given.into_iter().flatten();
-        let (Some(bytes), None) = (given.next(), given.next()) else {
-            let why = "needs exactly one of gib, gb, mib and bytes";
-            return Err(ProfileError::invalid(name, field, why));
-        };
-        let value = bounded(name, field, bytes, MAX_BYTES)?;
-        Ok(Figure { value, basis: self.basis, source: sourced(name, field, self.source)? })
-    }
-}
-
-impl ShareFile {
-    fn into_figure(self, name: &str) -> Result<Figure<f64>, ProfileError> {
-        if !(self.value > 0.0 && self.value <= 1.0) {
-            let why = format!("is {}, must be over 0 and at most 1", self.value);
-            return Err(ProfileError::invalid(name, "usable_share", why));
-        }
-        let source = sourced(name, "usable_share", self.source)?;
-        Ok(Figure { value: self.value, basis: self.basis, source })
-    }
-}
-
-fn bytes_a_second(
-    name: &str,
-    field: &str,
-    gib_s: Option<f64>,
-    gb_s: Option<f64>,
-) -> Result<u64, ProfileError> {
-    match (gib_s, gb_s) {
-        (Some(gib), None) => bounded(name, field, gib * (MIB * 1024) as f64, MAX_RATE),
-        (None, Some(gb)) => bounded(name, field, gb * 1e9, MAX_RATE),
-        _ => Err(ProfileError::invalid(name, field, "needs exactly one of gib_s and gb_s")),
-    }
-}
-
-impl RateFile {
-    fn into_figure(self, name: &str, field: &str) -> Result<Figure<u64>, ProfileError> {
-        let value = bytes_a_second(name, field, self.gib_s, self.gb_s)?;
-        Ok(Figure { value, basis: self.basis, source: sourced(name, field, self.source)? })
-    }
-}
-
 impl LinkChoice {
-    fn into_link(self, name: &str) -> Result<Link, ProfileError> {
+    fn into_link(self) -> Result<Link, String> {
+        let Some(name) = self.name else { return Err("link.name is missing".to_owned()) };
         if self.gib_s.is_none() && self.gb_s.is_none() {
-            return find_link(&self.name).map_err(|error| {
-                ProfileError::invalid(name, "link.name", format!("is an {error}"))
-            });
+            return find_link(&name).map_err(|error| format!("link.name is an {error}"));
         }
-        let rate = bytes_a_second(name, "link", self.gib_s, self.gb_s)?;
-        let ps_per_mib = (MIB as f64 / rate as f64 * 1e12).round() as u64;
-        let mut link = Link::affine(self.name, 0, ps_per_mib.max(1));
+        let rate = bytes_a_second("link", self.gib_s, self.gb_s)?;
+        let mut link = Link::affine(name, 0, ps_per_mib(rate as f64).max(1));
         link.kind = self.kind.unwrap_or(LinkKind::Other);
-        link.source = sourced(name, "link", self.source.unwrap_or_default())?;
+        link.source = sourced("link", self.source.unwrap_or_default())?;
         Ok(link)
     }
 }

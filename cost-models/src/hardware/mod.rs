@@ -5,7 +5,12 @@
 //! published, calculated or assumed.
 
 mod builtin;
+pub mod detect;
+mod family;
+mod figures;
 mod file;
+pub mod host;
+pub mod pcie;
 
 use std::fmt;
 
@@ -13,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::Link;
 
-pub use builtin::{builtin_hardware, find_hardware};
+pub use builtin::{builtin_hardware, find_hardware, hardware_of_device};
+pub use host::{Host, HostSpec, builtin_hosts, host_of_processor};
 
 /// What sort of number a figure is: how far to trust it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,6 +92,10 @@ pub struct Hardware {
     pub peer_rate: Option<Figure<u64>>,
     /// Experts computed by host cores, bytes of weights a second, where it was measured.
     pub host_kernel_rate: Option<Figure<u64>>,
+    /// Dense operations a second in 16 bits with 32-bit sums, of one accelerator.
+    pub compute: Option<Figure<u64>>,
+    /// The family of its cores (`ada`, `apple`, `cpu`), by which engines' figures are told apart.
+    pub architecture: Option<String>,
     /// The measured profile of this machine for timelines, where there is one.
     pub profile: Option<String>,
 }
@@ -144,6 +154,10 @@ impl Hardware {
         for (name, figure) in optional {
             lines.extend(figure.as_ref().map(|figure| rate(name, figure)));
         }
+        lines.extend(self.compute.as_ref().map(|figure| {
+            let value = format!("{:.1} TFLOPS", figure.value as f64 / 1e12);
+            FigureLine::new("16-bit operations", value, figure)
+        }));
         lines
     }
 }

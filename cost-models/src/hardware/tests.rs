@@ -63,7 +63,7 @@ fn impossible_machines_are_refused() {
 fn every_builtin_loads_with_a_source_for_each_figure() {
     let names: Vec<String> = builtin_hardware().into_iter().map(|machine| machine.name).collect();
     assert_eq!(
-        names,
+        names[..8],
         [
             "zgx-fury",
             "rtx-pro-6000",
@@ -75,10 +75,13 @@ fn every_builtin_loads_with_a_source_for_each_figure() {
             "rtx-5090"
         ]
     );
+    let distinct: std::collections::HashSet<&String> = names.iter().collect();
+    assert_eq!(distinct.len(), names.len(), "no name comes twice");
     for machine in builtin_hardware() {
         for line in machine.figures() {
             assert!(line.source.len() > 10, "{}: {line:?}", machine.name);
             let assumed = line.source.contains("assum");
+            assert!(machine.architecture.is_some(), "{}", machine.name);
             assert_eq!(assumed, line.basis == Basis::Assumed, "{}: {line:?}", machine.name);
         }
         assert!(!machine.link.source.is_empty(), "{}", machine.name);
@@ -97,8 +100,9 @@ fn multiples_fill_a_host_before_the_next() {
     let sparks = find_hardware("4xgb10").unwrap();
     assert_eq!((sparks.hosts(), sparks.unified), (4, true));
     assert_eq!(find_hardware("1xh200").unwrap(), find_hardware("h200").unwrap());
-    let error = find_hardware("rtx-3080").unwrap_err();
+    let error = find_hardware("2xrtx-3095").unwrap_err();
     assert_eq!(error.nearest.as_deref(), Some("rtx-3090"));
+    assert_eq!(error.name, "2xrtx-3095");
     assert!(find_hardware("0xh200").is_err());
 }
 
@@ -115,4 +119,108 @@ fn a_unified_machine_has_one_pool() {
     let spark = find_hardware("dgx-spark").unwrap();
     assert_eq!(spark.memory, spark.host_memory);
     assert_eq!(spark.memory_rate, spark.host_rate);
+}
+
+#[test]
+fn cards_that_people_ask_for_are_there() {
+    for name in [
+        "rtx-3060",
+        "rtx-3070",
+        "rtx-3080",
+        "rtx-3090-ti",
+        "rtx-4060",
+        "rtx-4060-ti",
+        "rtx-4070-ti-super",
+        "rtx-4080",
+        "rtx-5060-ti",
+        "rtx-5070-ti",
+        "rtx-5080",
+        "rtx-a6000",
+        "l40s",
+        "a100-80gb",
+        "h100",
+        "b200",
+        "gh200",
+        "gb200",
+        "mi300x",
+        "mi50",
+        "strix-halo",
+        "m1-max-64gb",
+        "m3-ultra-512gb",
+        "m5-max",
+        "jetson-agx-orin",
+        "cpu",
+        "tesla-p40",
+        "RTX-4090",
+    ] {
+        assert!(find_hardware(name).is_ok(), "{name}");
+    }
+    let ultra = find_hardware("m3-ultra").unwrap();
+    assert_eq!((ultra.memory.value, ultra.unified), (512_000_000_000, true));
+    let card = find_hardware("rtx-5060-ti").unwrap();
+    // Eight lanes of PCIe 5.0 at nine tenths.
+    assert!((card.link.rate_gib_s(1 << 30) * 1.0737 - 28.4).abs() < 0.2);
+}
+
+#[test]
+fn devices_are_recognised_as_drivers_name_them() {
+    let name = |device: &str, gib: u64| hardware_of_device(device, Some(gib << 30)).map(|m| m.name);
+    assert_eq!(name("NVIDIA GeForce RTX 4090", 24).as_deref(), Some("rtx-4090"));
+    assert_eq!(name("RTX 3090 Ti", 24).as_deref(), Some("rtx-3090-ti"));
+    assert_eq!(name("RTX 4090 48GB", 48).as_deref(), Some("rtx-4090-48gb"));
+    assert_eq!(name("NVIDIA GeForce RTX 5060 Ti", 8).as_deref(), Some("rtx-5060-ti-8gb"));
+    assert_eq!(name("RTX 5080 Laptop", 16).as_deref(), Some("rtx-5080-laptop"));
+    assert_eq!(name("Apple M3 Ultra", 256).as_deref(), Some("m3-ultra-256gb"));
+    assert_eq!(name("Apple M4 Max", 128).as_deref(), Some("m4-max"));
+    assert_eq!(name("NVIDIA GB10 (DGX Spark)", 128).as_deref(), Some("dgx-spark"));
+    assert_eq!(name("Radeon 8060S (Ryzen AI Max+ 395)", 128).as_deref(), Some("strix-halo"));
+    assert_eq!(
+        name("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 96).as_deref(),
+        Some("rtx-pro-6000")
+    );
+    assert_eq!(name("NVIDIA H100 80GB HBM3", 80).as_deref(), Some("h100"));
+    assert_eq!(name("A100 80GB", 80).as_deref(), Some("a100-80gb-pcie"));
+    assert_eq!(name("some card", 8), None);
+}
+
+#[test]
+fn three_lines_make_a_machine_of_ones_own() {
+    let own = "base = \"rtx-4090\"\nhost = \"epyc-genoa:768GB\"\npcie = \"3.0x8\"";
+    let own = Hardware::from_toml_str(own).unwrap();
+    assert_eq!((own.memory.value, own.host_memory.value), (24564 << 20, 768_000_000_000));
+    assert_eq!((own.host_rate.value, own.host_rate.basis), (460_800_000_000, Basis::Calculated));
+    assert_eq!(own.link.name, "pcie3-x8");
+    let figures = "base = \"m4-max\"\nname = \"mine\"\nmemory = \"64GB\"\nusable_share = \"80%\"\nmemory_rate = \"500GB/s\"";
+    let figures = Hardware::from_toml_str(figures).unwrap();
+    assert_eq!((figures.memory.value, figures.usable_share.value), (64_000_000_000, 0.8));
+    assert_eq!(figures.memory_rate.basis, Basis::Assumed);
+    assert_eq!(figures.host_memory, figures.memory);
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once() {
+    let text = "base = \"rtx-4091\"\nmemry = \"24GB\"\nhost = \"ddr9\"\ndisk = \"7GB\"\nusable_share = 1.5";
+    let told = Hardware::from_toml_str(text).unwrap_err().to_string();
+    for part in [
+        "did you mean `rtx-4090`?",
+        "unknown field `memry`; did you mean 'memory'?",
+        "host is 'ddr9': give type, speed and channels",
+        "disk_rate is '7GB': give a rate with its unit, as 80GB/s",
+        "usable_share is 1.5, must be over 0 and at most 1",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn a_host_and_a_disk_are_put_beside_a_card() {
+    let host: HostSpec = "ddr5-6000x2:96GB".parse().unwrap();
+    let machine =
+        find_hardware("rtx-4090").unwrap().with_host(&host).unwrap().with_disk(14_000_000_000);
+    assert_eq!(machine.host_memory.value, 96_000_000_000);
+    assert_eq!(machine.disk_rate.map(|disk| disk.value), Some(14_000_000_000));
+    let cpu = find_hardware("cpu").unwrap().with_host(&host).unwrap();
+    assert_eq!((cpu.memory.value, cpu.memory_rate.value), (96_000_000_000, 96_000_000_000));
+    let told = find_hardware("m4-max").unwrap().with_host(&host).unwrap_err();
+    assert!(told.contains("m4-max has one memory of 128 GB"), "{told}");
 }

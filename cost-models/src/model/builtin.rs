@@ -6,15 +6,18 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::config::UnknownKeys;
 use super::{Model, ModelError};
 use crate::builtin::nearest;
 
-const FAMILIES: [&str; 5] = [
+const FAMILIES: [&str; 7] = [
     include_str!("../../models/deepseek.toml"),
     include_str!("../../models/kimi-glm.toml"),
     include_str!("../../models/qwen.toml"),
     include_str!("../../models/open-weights.toml"),
     include_str!("../../models/hybrids.toml"),
+    include_str!("../../models/more-open-weights.toml"),
+    include_str!("../../models/more-hybrids.toml"),
 ];
 
 #[derive(Deserialize)]
@@ -25,6 +28,9 @@ struct Family {
 #[derive(Clone, Deserialize)]
 struct Entry {
     name: String,
+    /// Other models of the same geometry: revisions, variants that see.
+    #[serde(default)]
+    also: Vec<String>,
     repository: String,
     #[serde(flatten)]
     fields: Map<String, Value>,
@@ -57,23 +63,60 @@ pub fn builtin_models() -> Vec<BuiltinModel> {
 }
 
 impl Model {
-    /// The built-in model of this name, in any case; a repository's owner may stand before it.
+    /// The built-in model of this name, in any case; a repository's owner may stand before it, and after it what names a
+    /// revision or a training, which have the same sizes (`-Instruct-2507`, `-Thinking`, `-0528`).
     ///
     /// # Errors
     /// [`ModelError::Unknown`] with the nearest name and all of them.
     pub fn builtin(name: &str) -> Result<Self, ModelError> {
         let mut entries = entries();
-        let wanted = |entry: &Entry| {
-            entry.name.eq_ignore_ascii_case(name) || entry.repository.eq_ignore_ascii_case(name)
-        };
-        let Some(index) = entries.iter().position(wanted) else {
+        let found = names_of(name).find_map(|name| entries.iter().position(|e| e.is_called(name)));
+        let Some(index) = found else {
             let known: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
             let nearest = nearest(name, &known);
             return Err(ModelError::Unknown { name: name.into(), nearest, known });
         };
         let Entry { name, fields, .. } = entries.swap_remove(index);
-        Self::from_config(&unfold(Value::Object(fields)), &name)
+        Self::from_config(&unfold(Value::Object(fields)), &name, UnknownKeys::Refuse)
     }
+}
+
+impl Entry {
+    fn is_called(&self, name: &str) -> bool {
+        let also = self.also.iter().map(String::as_str);
+        let short = self.repository.rsplit('/').next();
+        let mut names = [self.name.as_str(), &self.repository].into_iter().chain(also).chain(short);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Ends of names that change no size.
+const ENDS: [&str; 13] = [
+    "-instruct",
+    "-thinking",
+    "-base",
+    "-chat",
+    "-it",
+    "-gguf",
+    "-bf16",
+    "-2507",
+    "-0324",
+    "-0528",
+    "-0905",
+    "-hf",
+    "-preview",
+];
+
+/// A name as given, then without what names a revision or a training.
+fn names_of(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| without_end(name))
+}
+
+fn without_end(name: &str) -> Option<&str> {
+    ENDS.iter().find_map(|end| {
+        let at = name.len().checked_sub(end.len()).filter(|at| name.is_char_boundary(*at))?;
+        (at > 0 && name[at..].eq_ignore_ascii_case(end)).then(|| &name[..at])
+    })
 }
 
 /// Writes out lists that are given as repeated runs.
@@ -106,7 +149,7 @@ mod tests {
     #[test]
     fn every_builtin_loads_under_its_name() {
         let models = builtin_models();
-        assert_eq!(models.len(), 39);
+        assert_eq!(models.len(), 69);
         for BuiltinModel { name, repository } in models {
             let model = Model::builtin(&name).unwrap();
             assert_eq!(model.name, name);
@@ -121,6 +164,20 @@ mod tests {
         assert!(error.contains("config.json"), "{error}");
         let error = Model::builtin("qwn").unwrap_err().to_string();
         assert!(error.contains("did you mean `Qwen"), "{error}");
+    }
+
+    #[test]
+    fn revisions_are_the_model_that_they_revise() {
+        for (name, known) in [
+            ("DeepSeek-R1-0528", "DeepSeek-R1"),
+            ("Qwen3-30B-A3B-Instruct-2507", "Qwen3-30B-A3B"),
+            ("Kimi-K2-Thinking", "Kimi-K2.5"),
+            ("kimi-k2-instruct", "Kimi-K2"),
+            ("GLM-4.7", "GLM-4.6"),
+        ] {
+            assert_eq!(Model::builtin(name).unwrap().name, known, "{name}");
+        }
+        assert!(Model::builtin("-Instruct").is_err());
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct WeightBytes {
     pub embed: u64,
     /// The output head; 0 where it is the embedding.
     pub lm_head: u64,
+    /// Tables of n-grams beside the embedding: read a few rows a token, wherever they lie.
+    pub tables: u64,
     /// Draft layers: all but routed experts.
     pub mtp_dense: u64,
     /// Draft layers: routed experts.
@@ -80,7 +82,7 @@ impl WeightBytes {
             .fold(0, u64::saturating_add)
     }
 
-    /// All but routed experts and draft layers.
+    /// All but routed experts, tables of n-grams and draft layers.
     pub fn always(&self) -> u64 {
         [self.dense, self.shared, self.embed, self.lm_head]
             .iter()
@@ -89,7 +91,7 @@ impl WeightBytes {
 
     /// Everything but draft layers.
     pub fn total(&self) -> u64 {
-        self.always().saturating_add(self.routed())
+        self.always().saturating_add(self.routed()).saturating_add(self.tables)
     }
 
     /// Everything.
@@ -138,6 +140,7 @@ impl Model {
             shared: rank.shared_bytes(formats.rest),
             embed: kept(formats.rest, rank.embed),
             lm_head: kept(formats.rest, rank.lm_head),
+            tables: kept(formats.rest, share(self.tables, parallel.tensor)),
             mtp_dense: Rest::of(&mtp, parallel).bytes(formats.rest),
             mtp_experts: mtp_expert
                 .saturating_mul(mtp_routed.div_ceil(u64::from(parallel.expert.max(1)))),

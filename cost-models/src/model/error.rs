@@ -38,7 +38,7 @@ pub enum ModelError {
     /// An architecture that hotset does not know has parts that it cannot guess.
     #[error(
         "{origin}: unknown architecture `{architecture}`: {why}; a mixture of experts with plain attention is read \
-         from {}", super::config::NEEDED.join(", ")
+         from {}", super::config::needed().join(", ")
     )]
     UnknownArchitecture {
         /// The file or name.
@@ -47,6 +47,20 @@ pub enum ModelError {
         architecture: String,
         /// What stands in the way.
         why: String,
+    },
+    /// An architecture that hotset does not know has keys that it does not understand.
+    #[error(
+        "{origin}: unknown architecture `{architecture}`: {} may stand for weights that would not be counted \
+         (`Model::unknown_keys` allows them, and leaves them out)",
+        quoted(keys)
+    )]
+    UnknownKeys {
+        /// The file or name.
+        origin: String,
+        /// The `model_type`.
+        architecture: String,
+        /// The keys.
+        keys: Vec<String>,
     },
     /// A field holds what no model has.
     #[error("{origin}: {field} {why}")]
@@ -94,6 +108,10 @@ pub enum ModelError {
         /// Every known name.
         known: Vec<String>,
     },
+}
+
+fn quoted(keys: &[String]) -> String {
+    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
 }
 
 impl ModelError {

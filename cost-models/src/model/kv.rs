@@ -5,7 +5,7 @@
 
 use super::layer::{
     AttentionSpan, CompressedAttention, CompressedPast, GatedDelta, HeadsAttention, KimiDelta,
-    LatentAttention, Mamba2, Mixer,
+    LatentAttention, Lightning, Mamba1, Mamba2, Mixer, ShortConv,
 };
 use super::{Model, ranks};
 
@@ -127,8 +127,8 @@ impl Mixer {
             Self::Heads(heads) => heads.kv(context, format, tensor),
             Self::Latent(latent) => latent.kv(context, format),
             Self::Compressed(compressed) => compressed.kv(context, format),
-            Self::GatedDelta(_) | Self::KimiDelta(_) | Self::Mamba2(_) => {
-                let state = self.state(tensor).map_or(0, StateElements::bytes);
+            recurrent => {
+                let state = recurrent.state(tensor).map_or(0, StateElements::bytes);
                 KvBytes { tokens: 0, state }
             }
         }
@@ -139,15 +139,18 @@ impl Mixer {
         match self {
             Self::GatedDelta(delta) => Some(delta.state(tensor)),
             Self::KimiDelta(delta) => Some(delta.state(tensor)),
+            Self::Mamba1(mamba) => Some(mamba.state(tensor)),
             Self::Mamba2(mamba) => Some(mamba.state(tensor)),
-            _ => None,
+            Self::Lightning(lightning) => Some(lightning.state(tensor)),
+            Self::ShortConv(conv) => Some(conv.state(tensor)),
+            Self::None | Self::Heads(_) | Self::Latent(_) | Self::Compressed(_) => None,
         }
     }
 
     /// Bytes that one more token of full attention keeps on one rank; `None` for windows and states.
     pub fn growing_row(&self, format: KvFormat, tensor: u32) -> Option<u64> {
         match self {
-            Self::Heads(heads) if heads.span == AttentionSpan::Full => {
+            Self::Heads(heads) if heads.span == AttentionSpan::Full && !heads.borrows_keys => {
                 Some(heads.row_bytes(format, tensor))
             }
             Self::Latent(latent) => Some(latent.row_bytes(format)),
@@ -169,13 +172,19 @@ impl AttentionSpan {
 impl HeadsAttention {
     /// Bytes of one token's keys and values on one rank.
     pub fn row_bytes(&self, format: KvFormat, tensor: u32) -> u64 {
+        if self.borrows_keys {
+            return 0;
+        }
         let heads = ranks::share(self.kv_heads, tensor);
         format.row(heads * self.key_width).saturating_add(format.row(heads * self.value_width))
     }
 
     fn kv(&self, context: u64, format: KvFormat, tensor: u32) -> KvBytes {
         let kept = self.span.kept(context);
-        KvBytes { tokens: kept.saturating_mul(self.row_bytes(format, tensor)), state: 0 }
+        let (channels, taps) = self.convolved;
+        // The last inputs of convolutions, in bf16.
+        let state = ranks::share(channels, tensor) * taps.saturating_sub(1) * 2;
+        KvBytes { tokens: kept.saturating_mul(self.row_bytes(format, tensor)), state }
     }
 }
 
@@ -263,5 +272,29 @@ impl Mamba2 {
             recurrence: inner * self.state,
             convolution: (inner + 2 * groups * self.state) * self.kernel.saturating_sub(1),
         }
+    }
+}
+
+impl Mamba1 {
+    fn state(&self, tensor: u32) -> StateElements {
+        let inner = ranks::share(self.inner, tensor);
+        StateElements {
+            recurrence: inner * self.state,
+            convolution: inner * self.kernel.saturating_sub(1),
+        }
+    }
+}
+
+impl Lightning {
+    fn state(&self, tensor: u32) -> StateElements {
+        let heads = ranks::share(self.heads, tensor);
+        StateElements { recurrence: heads * self.width * self.width, convolution: 0 }
+    }
+}
+
+impl ShortConv {
+    fn state(&self, tensor: u32) -> StateElements {
+        let inputs = ranks::share(self.width, tensor);
+        StateElements { recurrence: 0, convolution: inputs * self.kernel.saturating_sub(1) }
     }
 }

@@ -4,7 +4,10 @@
 //! part, both, or neither. The variants hold what memory needs to know: the formulas are in
 //! [`parameters`](super::parameters) and [`kv`](super::kv), and nowhere else.
 
+mod recurrent;
+
 use crate::format::ExpertShape;
+pub use recurrent::{GatedDelta, KimiDelta, Lightning, Mamba1, Mamba2, ShortConv};
 
 /// One layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct Layer {
     pub other_norms: u64,
     /// Residual streams mixed around each part (DeepSeek-V4's hyper-connections); 1 is a plain residual.
     pub streams: u64,
+    /// Rank of the matrices that mix them, where they are of low rank.
+    pub stream_rank: Option<u64>,
 }
 
 /// How tokens see each other.
@@ -38,8 +43,14 @@ pub enum Mixer {
     GatedDelta(GatedDelta),
     /// Kimi Delta Attention: a fixed state.
     KimiDelta(KimiDelta),
+    /// Mamba-1 (Jamba): a fixed state.
+    Mamba1(Mamba1),
     /// Mamba-2: a fixed state.
     Mamba2(Mamba2),
+    /// Lightning attention (MiniMax-01, Ring-linear): a fixed state.
+    Lightning(Lightning),
+    /// A gated short convolution (LFM2): its last inputs.
+    ShortConv(ShortConv),
 }
 
 /// How far back a layer's attention reaches, and so how much it keeps.
@@ -64,6 +75,17 @@ pub enum QkNorm {
     Projection,
 }
 
+/// What gates the output of attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputGate {
+    /// Nothing.
+    None,
+    /// Every element: a projection as wide as the queries' (Qwen3-Next, AFMoE).
+    Elements,
+    /// Every head: one row a query head (Step-3.5, Laguna).
+    Heads,
+}
+
 /// Multi-head or grouped-query attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadsAttention {
@@ -77,8 +99,18 @@ pub struct HeadsAttention {
     pub value_width: u64,
     /// How far it reaches.
     pub span: AttentionSpan,
-    /// The query projection also makes an output gate, and is twice as wide.
-    pub output_gate: bool,
+    /// What gates the output.
+    pub output_gate: OutputGate,
+    /// Rank of the queries' down-projection, where there is one (Step-3).
+    pub query_rank: Option<u64>,
+    /// Channels of short convolutions on keys, values and outputs (Inkling), and their taps; none is 0.
+    pub convolved: (u64, u64),
+    /// Width of a head's relative positions, projected from the hidden state (Inkling); none is 0.
+    pub relative: u64,
+    /// Keys and values are those of an earlier layer: it has no projections for them and keeps none.
+    pub borrows_keys: bool,
+    /// The indexer of sparse attention, on layers that own one. Its keys are not among what a sequence keeps.
+    pub indexer: Option<Indexer>,
     /// Queries, keys and values have biases.
     pub qkv_bias: bool,
     /// The output projection has a bias.
@@ -108,6 +140,8 @@ pub struct LatentAttention {
     pub value: u64,
     /// The indexer of sparse attention, on layers that own one.
     pub indexer: Option<Indexer>,
+    /// What gates the output.
+    pub output_gate: OutputGate,
 }
 
 /// What chooses the tokens that sparse attention reads.
@@ -153,49 +187,6 @@ pub enum CompressedPast {
     Heavy(u64),
 }
 
-/// Gated DeltaNet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GatedDelta {
-    /// Key heads.
-    pub key_heads: u64,
-    /// Value heads.
-    pub value_heads: u64,
-    /// Width of a key head.
-    pub key_width: u64,
-    /// Width of a value head.
-    pub value_width: u64,
-    /// Taps of the convolution.
-    pub kernel: u64,
-}
-
-/// Kimi Delta Attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KimiDelta {
-    /// Heads.
-    pub heads: u64,
-    /// Width of a head.
-    pub width: u64,
-    /// Taps of the convolution.
-    pub kernel: u64,
-}
-
-/// Mamba-2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mamba2 {
-    /// Heads.
-    pub heads: u64,
-    /// Width of a head.
-    pub width: u64,
-    /// Groups that share B and C.
-    pub groups: u64,
-    /// Width of the state.
-    pub state: u64,
-    /// Taps of the convolution.
-    pub kernel: u64,
-    /// The convolution has a bias.
-    pub conv_bias: bool,
-}
-
 /// The expert part of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experts {
@@ -205,12 +196,31 @@ pub struct Experts {
     pub top_k: u32,
     /// One routed expert.
     pub shape: ExpertShape,
-    /// Weights that every token passes beside the routed experts, gate included.
-    pub shared: u64,
+    /// What every token passes beside the routed experts.
+    pub shared: SharedExperts,
     /// The router's elements beyond one row an expert: biases and scales.
     pub router_extra: u64,
     /// Elements of the projections into and out of a latent width (Nemotron-3-Super).
     pub latent_projections: u64,
+}
+
+/// The shared experts of a layer, as one feed-forward part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedExperts {
+    /// Matrices: 3 with a gate, else 2.
+    pub matrices: u64,
+    /// Their width, all together; 0 where there are none.
+    pub inner: u64,
+    /// One more row decides how much of their output counts.
+    pub gated: bool,
+}
+
+impl SharedExperts {
+    /// Weights in a model of this hidden width.
+    pub fn weights(&self, hidden: u64) -> u64 {
+        let gate = if self.gated { hidden } else { 0 };
+        self.matrices * self.inner * hidden + gate
+    }
 }
 
 /// A dense feed-forward part.
@@ -225,7 +235,7 @@ pub struct DenseMlp {
 impl Mixer {
     /// Whether what the layer keeps of a sequence is a fixed state and no keys or values.
     pub fn is_recurrent(&self) -> bool {
-        matches!(self, Self::GatedDelta(_) | Self::KimiDelta(_) | Self::Mamba2(_))
+        self.state(1).is_some()
     }
 
     /// A word for listings.
@@ -241,7 +251,10 @@ impl Mixer {
             Self::Compressed(_) => "compressed",
             Self::GatedDelta(_) => "gated-delta",
             Self::KimiDelta(_) => "kimi-delta",
+            Self::Mamba1(_) => "mamba1",
             Self::Mamba2(_) => "mamba2",
+            Self::Lightning(_) => "lightning",
+            Self::ShortConv(_) => "short-conv",
         }
     }
 }

@@ -98,7 +98,7 @@ impl Model {
                     sum.state = sum.state.saturating_add(fixed);
                     tokens
                 }
-                Mixer::GatedDelta(_) | Mixer::KimiDelta(_) | Mixer::Mamba2(_) => {
+                _ => {
                     let page = pinned.map_or(0, |(_, page)| page);
                     let states = page.saturating_mul(pages.state_slots.max(1));
                     sum.state = sum.state.saturating_add(states);

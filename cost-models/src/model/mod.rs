@@ -9,6 +9,7 @@ pub mod bytes;
 pub mod config;
 mod error;
 pub mod gguf;
+mod gguf_bytes;
 pub mod kv;
 pub mod layer;
 pub mod layout;
@@ -17,10 +18,13 @@ pub mod parameters;
 pub mod ranks;
 pub mod safetensors;
 pub mod stored;
+mod tensors;
 
 pub use builtin::{BuiltinModel, builtin_models};
 pub use bytes::{Formats, LayerExperts, RestFormat, WeightBytes};
+pub use config::UnknownKeys;
 pub use error::ModelError;
+pub use gguf_bytes::{Basis, GgufBytes};
 pub use kv::{KvBytes, KvFormat};
 pub use layer::{AttentionSpan, Experts, Layer, Mixer};
 pub use layout::EngineLayout;
@@ -63,6 +67,8 @@ pub struct Model {
     pub tied: bool,
     /// The longest context that the model was made for, where it says so.
     pub max_context: Option<u64>,
+    /// Elements of tables of n-grams beside the embedding.
+    pub tables: u64,
     /// Its layers, in order; draft layers are not among them.
     pub layers: Vec<Layer>,
     /// Draft layers of multi-token prediction.
@@ -103,6 +109,7 @@ impl Model {
             self.layers.iter().map(|layer| layer.parameters(self.hidden)).sum();
         sum.embed = self.vocab * self.hidden;
         sum.lm_head = if self.tied { 0 } else { sum.embed };
+        sum.tables = self.tables;
         sum.other += last;
         sum.copied += last;
         sum
@@ -150,7 +157,8 @@ impl Model {
                 u128::from(parameters.total())
             })
             .sum::<u128>()
-            + 2 * u128::from(self.vocab) * u128::from(self.hidden);
+            + 2 * u128::from(self.vocab) * u128::from(self.hidden)
+            + u128::from(self.tables);
         if sum > u128::from(MAX_PARAMETERS) {
             let why = format!("give {sum} parameters, more than 2^53: no model is so large");
             return Err(ModelError::invalid(origin, "its sizes", why));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::config::UnknownKeys;
 use super::{Model, ModelError};
 
 impl Model {
@@ -13,9 +14,17 @@ impl Model {
     /// # Errors
     /// [`ModelError`]: what cannot be read or believed, or a name that nothing has.
     pub fn open(spec: &str) -> Result<Self, ModelError> {
+        Self::open_with(spec, UnknownKeys::Refuse)
+    }
+
+    /// As [`open`](Self::open), with a choice of what becomes of a configuration's keys that nothing understands.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(spec: &str, unknown: UnknownKeys) -> Result<Self, ModelError> {
         let path = Path::new(spec);
         if path.is_dir() {
-            let mut model = Self::from_config_path(&path.join("config.json"))?;
+            let mut model = Self::from_config_path_with(&path.join("config.json"), unknown)?;
             model.name = name_of(path);
             return model.with_safetensors(path);
         }
@@ -23,7 +32,7 @@ impl Model {
         match extension.as_ref().and_then(|extension| extension.to_str()) {
             Some("gguf") => Self::from_gguf_path(path),
             Some("json") => {
-                let mut model = Self::from_config_path(path)?;
+                let mut model = Self::from_config_path_with(path, unknown)?;
                 // Configurations are all called config.json: the folder says which model it is.
                 let folder =
                     path.parent().filter(|_| path.file_stem().is_some_and(|stem| stem == "config"));

@@ -3,12 +3,14 @@
 //! Every count in hotset comes from here. The total is what a model weighs, the active part what one token reads:
 //! mixing them up is the most common error of sizing tools. Towers for images and sound are not counted.
 
+mod recurrent;
+
 use std::iter::Sum;
 use std::ops::AddAssign;
 
 use super::layer::{
-    CompressedAttention, CompressedPast, GatedDelta, HeadsAttention, Indexer, KimiDelta,
-    LatentAttention, Layer, Mamba2, Mixer, QkNorm,
+    CompressedAttention, CompressedPast, HeadsAttention, Indexer, LatentAttention, Layer, Mixer,
+    OutputGate, QkNorm,
 };
 
 /// Parameters, by what they are for.
@@ -32,6 +34,8 @@ pub struct Parameters {
     pub other: u64,
     /// The output head; 0 where it is the embedding.
     pub lm_head: u64,
+    /// Tables beside the embedding of which a token reads a few rows (n-grams).
+    pub tables: u64,
     /// Of all but `routed`, what each tensor-parallel rank holds whole: norms, routers, down-projections of latents.
     pub copied: u64,
 }
@@ -39,10 +43,10 @@ pub struct Parameters {
 impl Parameters {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.always().saturating_add(self.routed)
+        self.always().saturating_add(self.routed).saturating_add(self.tables)
     }
 
-    /// Those that every token needs, embedding included.
+    /// Those that every token needs, embedding included, tables of n-grams not.
     pub fn always(&self) -> u64 {
         [
             self.embed,
@@ -75,6 +79,7 @@ impl AddAssign for Parameters {
         self.shared += more.shared;
         self.other += more.other;
         self.lm_head += more.lm_head;
+        self.tables += more.tables;
         self.copied += more.copied;
     }
 }
@@ -105,9 +110,12 @@ impl Layer {
             Mixer::Compressed(compressed) => compressed.count(hidden),
             Mixer::GatedDelta(delta) => delta.count(hidden),
             Mixer::KimiDelta(delta) => delta.count(hidden),
+            Mixer::Mamba1(mamba) => mamba.count(hidden),
             Mixer::Mamba2(mamba) => mamba.count(hidden),
+            Mixer::Lightning(lightning) => lightning.count(hidden),
+            Mixer::ShortConv(conv) => conv.count(hidden),
         };
-        let streams = stream_mixing(self.streams, hidden);
+        let streams = stream_mixing(self.streams, self.stream_rank, hidden);
         let mut sum = Parameters {
             attention: mixer.all + streams,
             norms_after_attention: self.norm_after_mixer,
@@ -123,7 +131,7 @@ impl Layer {
             let count = u64::from(experts.count);
             sum.router = hidden * count + experts.router_extra;
             sum.routed = count * (experts.shape.weights() + experts.shape.bias_elements());
-            sum.shared = experts.shared;
+            sum.shared = experts.shared.weights(hidden);
             sum.other += experts.latent_projections;
             sum.copied += sum.router + experts.latent_projections;
         }
@@ -132,9 +140,14 @@ impl Layer {
 }
 
 /// Of hyper-connections before one part: a projection of all streams to pre, post and combining weights.
-fn stream_mixing(streams: u64, hidden: u64) -> u64 {
+///
+/// Of low rank: down to the rank and up again from all streams.
+fn stream_mixing(streams: u64, rank: Option<u64>, hidden: u64) -> u64 {
     if streams <= 1 {
         return 0;
+    }
+    if let Some(rank) = rank {
+        return 2 * streams * hidden * rank;
     }
     let weights = (2 + streams) * streams;
     weights * streams * hidden + weights + 3
@@ -150,11 +163,14 @@ impl HeadsAttention {
         let queries = self.query_heads * self.key_width;
         let keys = self.kv_heads * self.key_width;
         let values = self.kv_heads * self.value_width;
-        let mut all = hidden * queries * if self.output_gate { 2 } else { 1 }
-            + hidden * keys
-            + self.query_heads * self.value_width * hidden;
-        if !self.values_from_keys {
-            all += hidden * values;
+        let mut all = self.query_heads * self.value_width * hidden;
+        all += match self.query_rank {
+            Some(rank) => hidden * rank + rank + rank * queries,
+            None => hidden * queries,
+        };
+        all += self.output_gate.rows(self.query_heads, self.value_width) * hidden;
+        if !self.borrows_keys {
+            all += hidden * keys + if self.values_from_keys { 0 } else { hidden * values };
         }
         if self.qkv_bias {
             all += queries + keys + values;
@@ -166,7 +182,22 @@ impl HeadsAttention {
         };
         let output_bias = if self.output_bias { hidden } else { 0 };
         let sinks = if self.sinks { self.query_heads } else { 0 };
-        Count { all: all + norms + output_bias + sinks, copied: norms + output_bias }
+        let index = self.indexer.map_or(0, |indexer| indexer.all(hidden, hidden));
+        let (channels, taps) = self.convolved;
+        all += channels * taps + hidden * self.query_heads * self.relative;
+        let copied = norms + output_bias + index;
+        Count { all: all + copied + sinks, copied }
+    }
+}
+
+impl OutputGate {
+    /// Rows of the gate's projection.
+    pub(super) fn rows(self, heads: u64, width: u64) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Elements => heads * width,
+            Self::Heads => heads,
+        }
     }
 }
 
@@ -180,17 +211,20 @@ impl LatentAttention {
             Some(rank) => (hidden * rank + rank, rank * queries),
             None => (0, hidden * queries),
         };
-        let indexer = self.indexer.map_or(0, |indexer| {
-            let rank = self.query_rank.unwrap_or(hidden);
-            // Keys have a norm with scale and shift.
-            indexer.projections(hidden, rank) + hidden * indexer.width + 2 * indexer.width
-        });
+        let rank = self.query_rank.unwrap_or(hidden);
+        let indexer = self.indexer.map_or(0, |indexer| indexer.all(hidden, rank));
+        let gate = self.output_gate.rows(self.heads, self.value) * hidden;
         let copied = down + query_down + indexer;
-        Count { all: copied + query_up + up + out, copied }
+        Count { all: copied + query_up + up + out + gate, copied }
     }
 }
 
 impl Indexer {
+    /// Queries, keys and their norm with scale and shift.
+    fn all(&self, hidden: u64, query_rank: u64) -> u64 {
+        self.projections(hidden, query_rank) + hidden * self.width + 2 * self.width
+    }
+
     /// Queries from their latent, and one weight a head from the hidden state.
     fn projections(&self, hidden: u64, query_rank: u64) -> u64 {
         query_rank * self.heads * self.width + hidden * self.heads
@@ -222,50 +256,5 @@ impl CompressedAttention {
         };
         let copied = query_down + kv + past;
         Count { all: copied + query_up + grouped + out + self.heads, copied }
-    }
-}
-
-impl GatedDelta {
-    fn count(&self, hidden: u64) -> Count {
-        let keys = self.key_heads * self.key_width;
-        let values = self.value_heads * self.value_width;
-        let convolution = (2 * keys + values) * self.kernel;
-        // Queries, keys, values and gate; two scalars a head; decay and time step; output.
-        let projections = hidden * (2 * keys + 2 * values + 2 * self.value_heads) + values * hidden;
-        let all = convolution + projections + 2 * self.value_heads + self.value_width;
-        Count { all, copied: self.value_width }
-    }
-}
-
-impl KimiDelta {
-    fn count(&self, hidden: u64) -> Count {
-        let wide = self.heads * self.width;
-        // Two low-rank gates: forget and output.
-        let gates_down = 2 * hidden * self.width;
-        let gates_up = 2 * self.width * wide;
-        let all = 3 * hidden * wide
-            + 3 * wide * self.kernel
-            + gates_down
-            + gates_up
-            + wide
-            + self.heads
-            + hidden * self.heads
-            + self.width
-            + wide * hidden;
-        Count { all, copied: gates_down + self.width }
-    }
-}
-
-impl Mamba2 {
-    fn count(&self, hidden: u64) -> Count {
-        let inner = self.heads * self.width;
-        let convolved = inner + 2 * self.groups * self.state;
-        let bias = u64::from(self.conv_bias);
-        let all = hidden * (inner + convolved + self.heads)
-            + convolved * (self.kernel + bias)
-            + 3 * self.heads
-            + inner
-            + inner * hidden;
-        Count { all, copied: 0 }
     }
 }

@@ -161,6 +161,7 @@ impl Model {
             weights,
             parameters: None,
             skipped,
+            by_rules: false,
             expert_types: types.iter().map(|(dtype, count)| format!("{count} x {dtype}")).collect(),
         });
         Ok(self)

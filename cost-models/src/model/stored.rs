@@ -17,6 +17,8 @@ pub struct Stored {
     pub parameters: Option<Parameters>,
     /// Bytes that belong to no part of the language model: towers for images and sound.
     pub skipped: u64,
+    /// The bytes are those of rules for a mix, and no header's.
+    pub by_rules: bool,
     /// The types of expert tensors, with how many layers use each, for a person.
     pub expert_types: Vec<String>,
 }
@@ -46,6 +48,7 @@ impl Model {
             weights.shared = share(weights.shared, slices);
             weights.embed = share(weights.embed, tensor);
             weights.lm_head = share(weights.lm_head, tensor);
+            weights.tables = share(weights.tables, tensor);
             weights.mtp_dense = share(weights.mtp_dense, tensor);
         }
         weights.mtp_experts = share(weights.mtp_experts, slices.max(parallel.expert));

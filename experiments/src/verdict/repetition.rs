@@ -9,7 +9,8 @@ use hotset_traces::Repeat;
 use super::{Verdict, controls, guided, is_candidate, points};
 use crate::bootstrap::Test;
 use crate::compared::Tested;
-use crate::report::{Figures, Runs};
+use crate::figures::Figures;
+use crate::run::Runs;
 use crate::workload_run::WorkloadRun;
 use crate::{ArmRow, Resamples};
 

@@ -61,10 +61,7 @@ impl Counted {
         });
         let all = self.chances.len();
         let without = ((1.0 - share).clamp(0.0, 1.0) * all as f64).round() as usize;
-        RoutingNeed {
-            distinct: sums[all] / self.layers,
-            misses: sums[without.min(all)] / self.layers,
-        }
+        RoutingNeed::new(sums[all] / self.layers, sums[without.min(all)] / self.layers)
     }
 
     /// The same for a kind of step: tokens choose on their own, a window is one token.

@@ -7,6 +7,7 @@ use hotset_sim::{CurveSetting, LruCurve, PhaseFilter, Scope, Semantics, Steps, W
 use hotset_traces::{IdColumn, Phase, Trace};
 
 use super::need::StepKind;
+use super::recorded::share_at;
 use super::shape::MeanLayer;
 use super::stack::GroupStack;
 use crate::PlanError;
@@ -153,6 +154,14 @@ impl Measured {
             mean: MeanLayer::of(shape.layers()),
             total: f64::from(total),
         })
+    }
+
+    /// Share of the needed experts that miss with the slots at `place` between a step's experts and all.
+    pub(super) fn miss_rate_at(&self, place: f64) -> f64 {
+        if place < 0.0 {
+            return 1.0;
+        }
+        self.miss_rate(share_at(place, self.distinct, self.mean.experts))
     }
 
     /// Share of the needed experts that miss when `share` of all have a slot; between whole slots

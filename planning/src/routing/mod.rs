@@ -9,6 +9,7 @@ mod chance;
 mod counted;
 mod measured;
 mod need;
+mod recorded;
 mod shape;
 mod stack;
 #[cfg(test)]
@@ -28,7 +29,9 @@ use crate::PlanError;
 use chance::union_of_uniform;
 use counted::{Counted, lock};
 use measured::{Measured, decode_rows};
-pub use need::{RoutingNeed, StepKind};
+pub use need::{RoutingNeed, Spread, StepKind};
+use recorded::place;
+pub use recorded::{LeftOut, RecordedTrace, Recordings};
 use shape::{MeanLayer, alike, in_words, layers_of};
 pub use unions::Unions;
 
@@ -41,8 +44,10 @@ pub struct Routing<'a> {
 
 #[derive(Debug)]
 enum Source<'a> {
-    /// No trace: every expert as likely as any other, every token independent.
+    /// Every expert as likely as any other, every token independent.
     Uniform,
+    /// No trace: what recorded traces of other models have in common.
+    Recorded(&'static Recordings),
     /// An engine's counts of this model's experts.
     Histogram { counted: Counted, name: String, format: &'static str, uses: u64 },
     /// A trace, of this model or of another one.
@@ -53,8 +58,17 @@ enum Source<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum RoutingSummary {
-    /// No trace was given.
+    /// Every expert alike, as asked.
     Uniform,
+    /// No trace was given: recorded traces of other models stand in.
+    Recorded {
+        /// The models that were recorded.
+        traces: Vec<String>,
+        /// How they stand in.
+        how: &'static str,
+        /// How well they tell of one of their own that is left out.
+        left_out: LeftOut,
+    },
     /// Counts without order.
     Histogram {
         /// The file's name.
@@ -82,12 +96,21 @@ pub enum RoutingSummary {
 
 const COUNTS: &str = "the most used experts pinned, the others copied at every use; tokens choose on \
                       their own, so that batches and drafts need more than recorded ones";
-const HOW: &str = "misses at the same share of each layer's experts; distinct experts as the \
-                   trace's relate to uniform routing of its own shape";
+const HOW: &str = "misses at the same place between one step's experts and all, on a logarithmic scale; \
+                   distinct experts as the trace's relate to uniform routing of its own shape";
+const RECORDED: &str = "the mean of LRU's misses in recorded traces at the same place between one \
+                        step's experts and all, on a logarithmic scale; distinct experts as theirs \
+                        relate to uniform routing";
 
 impl<'a> Routing<'a> {
-    /// Routing without a trace: every expert alike. Misses are then too many, as real routing is
-    /// skewed and repeats itself.
+    /// Routing without a trace: recorded traces of other models stand in.
+    #[must_use]
+    pub fn recorded(model: &Model) -> Self {
+        let mean = MeanLayer::of(&layers_of(model));
+        Self { source: Source::Recorded(Recordings::builtin()), mean }
+    }
+
+    /// Every expert alike. Misses are then too many, as real routing is skewed and repeats itself.
     #[must_use]
     pub fn uniform(model: &Model) -> Self {
         Self { source: Source::Uniform, mean: MeanLayer::of(&layers_of(model)) }
@@ -177,7 +200,16 @@ impl<'a> Routing<'a> {
         let (stand_in, curves) = match &self.source {
             Source::Uniform => {
                 let misses = if share >= 1.0 { 0.0 } else { uniform * (1.0 - share) };
-                return Ok(RoutingNeed { distinct: uniform, misses });
+                return Ok(RoutingNeed::new(uniform, misses));
+            }
+            Source::Recorded(recordings) => {
+                let distinct = recordings.distinct(self.mean, kind);
+                let rate = recordings.miss_rate(place(share, distinct, self.mean.experts));
+                return Ok(RoutingNeed {
+                    distinct,
+                    misses: distinct * rate.middle,
+                    between: Some([distinct * rate.low, distinct * rate.high]),
+                });
             }
             Source::Histogram { counted, .. } => return Ok(counted.need_of_tokens(kind, share)),
             Source::Trace { stand_in, curves, .. } => (stand_in, curves),
@@ -185,18 +217,21 @@ impl<'a> Routing<'a> {
         self.prepare(&[kind])?;
         let curves = lock(curves);
         let Some(measured) = curves.get(&kind) else {
-            return Ok(RoutingNeed { distinct: uniform, misses: uniform });
+            return Ok(RoutingNeed::new(uniform, uniform));
         };
-        let distinct = if *stand_in {
-            let of_trace = union_of_uniform(measured.mean, tokens);
-            let MeanLayer { experts, top_k } = self.mean;
-            let most = experts.min(top_k * tokens as f64);
-            (uniform * measured.distinct / of_trace).clamp(top_k.min(most), most)
-        } else {
-            measured.distinct
+        if !*stand_in {
+            let misses = measured.distinct * measured.miss_rate(share);
+            return Ok(RoutingNeed::new(measured.distinct, misses));
+        }
+        let of_trace = union_of_uniform(measured.mean, tokens);
+        let MeanLayer { experts, top_k } = self.mean;
+        let most = experts.min(top_k * tokens as f64);
+        let distinct = (uniform * measured.distinct / of_trace).clamp(top_k.min(most), most);
+        let rate = match place(share, distinct, experts) {
+            place if place >= 1.0 => 0.0,
+            place => measured.miss_rate_at(place),
         };
-        let rate = measured.miss_rate(share);
-        Ok(RoutingNeed { distinct, misses: distinct * rate })
+        Ok(RoutingNeed::new(distinct, distinct * rate))
     }
 
     /// What the routing rests on.
@@ -204,6 +239,11 @@ impl<'a> Routing<'a> {
     pub fn summary(&self) -> RoutingSummary {
         match &self.source {
             Source::Uniform => RoutingSummary::Uniform,
+            Source::Recorded(recordings) => RoutingSummary::Recorded {
+                traces: recordings.traces().iter().map(|trace| trace.name.clone()).collect(),
+                how: RECORDED,
+                left_out: recordings.left_out_error(),
+            },
             Source::Histogram { name, format, uses, .. } => {
                 RoutingSummary::Histogram { name: name.clone(), format, uses: *uses, how: COUNTS }
             }

@@ -81,8 +81,7 @@ mod tests {
     /// A loop over three keys in two slots: LRU alone never hits.
     fn hits_of_a_loop(every: u32) -> Vec<u32> {
         let pool = PoolShape::flat(2, 3);
-        let mut policy =
-            Admitted::new(&pool, Lru::new(&pool), Bypass::new(&BypassConfig { every }));
+        let mut policy = Admitted::new(Lru::new(&pool), Bypass::new(&BypassConfig { every }));
         let mut hits = Vec::new();
         for (position, key) in (0..12).map(|position| (position, position % 3)) {
             if policy.contains(key) {

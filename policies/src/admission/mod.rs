@@ -6,16 +6,18 @@
 //! pays nothing.
 
 mod bypass;
+mod info;
 mod spec;
 mod tinylfu;
 mod upload_cap;
 
 pub use bypass::{Bypass, BypassConfig};
-pub use spec::{ADMISSIONS, AdmissionInfo, AdmissionSpec, AnyAdmission};
+pub use info::AdmissionInfo;
+pub use spec::{ADMISSIONS, AdmissionSpec, AnyAdmission};
 pub use tinylfu::{TinyLfu, TinyLfuConfig};
 pub use upload_cap::{UploadCap, UploadCapConfig};
 
-use crate::{Event, Key, Policy, PoolShape, Room};
+use crate::{Event, Key, Occupancy, Policy, Room};
 
 /// Decides which misses get a slot.
 pub trait Admission {
@@ -67,13 +69,12 @@ pub trait Admission {
 pub struct Admitted<P, A> {
     policy: P,
     admission: A,
-    capacity: u32,
 }
 
 impl<P: Policy, A: Admission> Admitted<P, A> {
-    /// Puts `admission` in front of `policy`; both are of `pool` and nothing is resident.
-    pub fn new(pool: &PoolShape, policy: P, admission: A) -> Self {
-        Self { policy, admission, capacity: pool.capacity }
+    /// Puts `admission` in front of `policy`; both are of one pool and nothing is resident.
+    pub fn new(policy: P, admission: A) -> Self {
+        Self { policy, admission }
     }
 
     /// The policy inside.
@@ -86,7 +87,7 @@ impl<P: Policy, A: Admission> Admitted<P, A> {
 struct Gate<'a, A, R> {
     room: &'a mut R,
     admission: &'a mut A,
-    /// For whom somebody has to leave; `None`: the pool shrinks, or has a free slot.
+    /// For whom somebody has to leave; `None`: the pool has a free slot.
     key: Option<Key>,
 }
 
@@ -109,42 +110,48 @@ impl<P: Policy, A: Admission> Policy for Admitted<P, A> {
     const READS_WEIGHTS: bool = P::READS_WEIGHTS;
     const PROFILED: bool = P::PROFILED;
 
-    fn contains(&self, key: Key) -> bool {
-        self.policy.contains(key)
+    fn slots(&self) -> &Occupancy {
+        self.policy.slots()
     }
 
-    fn len(&self) -> u32 {
-        self.policy.len()
+    fn slots_mut(&mut self) -> &mut Occupancy {
+        self.policy.slots_mut()
+    }
+
+    fn contains(&self, key: Key) -> bool {
+        self.policy.contains(key)
     }
 
     fn hit(&mut self, key: Key) {
         self.policy.hit(key);
     }
 
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        let full = self.policy.len() >= self.capacity;
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        let full = self.slots().is_full();
         if !self.admission.wants(key, full) {
             return false;
         }
         let mut gate = Gate { room, admission: &mut self.admission, key: full.then_some(key) };
-        let admitted = self.policy.admit(key, &mut gate);
-        if admitted {
-            self.admission.entered(key);
-        }
-        admitted
+        self.policy.make_room(key, &mut gate)
     }
 
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        self.policy.evict_one(&mut Gate { room, admission: &mut self.admission, key: None })
+    fn enter(&mut self, key: Key) {
+        self.policy.enter(key);
+        self.admission.entered(key);
     }
 
-    fn remove(&mut self, key: Key) {
-        self.policy.remove(key);
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.policy.pop(may_leave)?;
+        self.admission.left(victim);
+        Some(victim)
+    }
+
+    fn discard(&mut self, key: Key) {
+        self.policy.discard(key);
         self.admission.left(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
         self.policy.set_capacity(capacity);
         self.admission.set_capacity(capacity);
     }

@@ -4,14 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{
-    Admission, Bypass, BypassConfig, TinyLfu, TinyLfuConfig, UploadCap, UploadCapConfig, bypass,
-    tinylfu, upload_cap,
+    Admission, AdmissionInfo, Bypass, BypassConfig, TinyLfu, TinyLfuConfig, UploadCap,
+    UploadCapConfig, bypass, tinylfu, upload_cap,
 };
 use crate::policy::{Event, Key, PoolShape};
-use crate::registry::{Config, Info, NoConfig, NoNeeds, PolicyError, nearest, read_config};
-
-/// The description of an admission, which needs nothing but the events.
-pub type AdmissionInfo = Info<NoNeeds>;
+use crate::registry::{Config, NoConfig, NoNeeds, PolicyError, nearest, read_config};
 
 const ALWAYS: AdmissionInfo = AdmissionInfo {
     name: "always",

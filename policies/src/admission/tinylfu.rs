@@ -161,7 +161,7 @@ mod tests {
     fn a_newcomer_must_be_asked_for_more_often() {
         let pool = PoolShape::flat(2, 4);
         let filter = TinyLfu::new(&pool, &TinyLfuConfig { sample: 4 });
-        let mut policy = Admitted::new(&pool, Lru::new(&pool), filter);
+        let mut policy = Admitted::new(Lru::new(&pool), filter);
         let mut ask = |key: Key| {
             policy.begin_event(&Event { layer: 0, keys: &[key], weights: &[] });
             if policy.contains(key) {

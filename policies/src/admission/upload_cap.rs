@@ -99,7 +99,7 @@ mod tests {
     fn each_layer_has_its_own_cap_in_each_step() {
         let mut cache = ExpertCache::new(&[4, 4], &[2, 2], &Slots::Global(4), |_, pool| {
             let cap = UploadCap::new(pool, &UploadCapConfig { n: 1 });
-            Admitted::new(pool, Lru::new(pool), cap)
+            Admitted::new(Lru::new(pool), cap)
         })
         .unwrap()
         .with_ordered_copies();

@@ -11,9 +11,20 @@ use crate::{Key, Policy};
 pub struct Resized {
     /// Dense keys of the experts that left.
     pub evicted: Vec<Key>,
-    /// Experts whose slot went away while others are free: key, old slot, new slot. Copy them
-    /// within GPU memory before the old slots are unmapped.
-    pub moved: Vec<(Key, u32, u32)>,
+    /// Experts whose slot went away while others are free. Copy them within GPU memory before the
+    /// old slots are unmapped.
+    pub moved: Vec<MovedExpert>,
+}
+
+/// An expert that a change of slots gives another slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MovedExpert {
+    /// The expert.
+    pub key: Key,
+    /// The slot that goes away.
+    pub from: u32,
+    /// The slot to copy it to.
+    pub to: u32,
 }
 
 impl<P: Policy> ExpertCache<P> {
@@ -170,7 +181,7 @@ impl<P: Policy> ExpertCache<P> {
                 let old = entry.slot();
                 if let Some(new) = pool.free.pop() {
                     entry.word = entry.word - old + new;
-                    resized.moved.push((key, old, new));
+                    resized.moved.push(MovedExpert { key, from: old, to: new });
                 }
             }
         }

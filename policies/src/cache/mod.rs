@@ -20,6 +20,6 @@ mod slots;
 pub use entry::ExpertId;
 pub use error::CacheError;
 pub use expert_cache::ExpertCache;
-pub use maintain::Resized;
+pub use maintain::{MovedExpert, Resized};
 pub use plan::{Action, Placement, Plan};
 pub use slots::Slots;

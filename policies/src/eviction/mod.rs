@@ -2,7 +2,7 @@
 //!
 //! To add one: write its file, with an `impl Listed`, and give it a line below. The line makes the
 //! module and exports its public items. (Files that a macro names are not seen by `cargo fmt`:
-//! `rustfmt --edition 2024 policies/src/eviction/*/*.rs` formats them, and a test checks it.)
+//! `rustfmt --edition 2024 policies/src/eviction/*/{,*/}*.rs` formats them, and a test checks it.)
 
 use crate::admission::AdmissionSpec;
 use crate::placement::PlacementSpec;

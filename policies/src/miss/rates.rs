@@ -60,9 +60,12 @@ mod tests {
     #[test]
     fn shares_by_hand() {
         // The public profile: nvfp4, 21.89 and 8.41 GB/s overlapped: 27.8% fetched.
-        let (host, copy) = (1e6 / 21.89, 1e6 / 8.41);
-        let overlapped = Rates { beside: Some((1000, 1000)), ..rates(copy as u64, host as u64) };
-        assert!((f64::from(overlapped.fetch_q16()) / 65536.0 - 0.278).abs() < 0.001);
+        // round(8.41 / 30.30 x 65536).
+        let overlapped = Rates {
+            beside: Some((1000, 1000)),
+            ..rates((1e12 / 8.41) as u64, (1e12 / 21.89) as u64)
+        };
+        assert_eq!(overlapped.fetch_q16(), 18_190);
         // Not measured together: link over host, 57.0 / 170.1.
         let alone = rates((1e9 / 57.0) as u64, (1e9 / 170.1) as u64);
         assert!((f64::from(alone.fetch_q16()) / 65536.0 - 0.3351).abs() < 0.0001);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::split::q16;
-use super::{FetchOrder, MISS_HANDLERS, MissHandler, MissHandlerInfo, Split};
+use super::{FetchOrder, MISS_HANDLERS, MissHandler, Split};
 use crate::{NoConfig, nearest, parse_parameters, suggestion};
 
 /// Why a text names no miss handler.
@@ -57,17 +57,11 @@ impl SplitConfig {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FiddlerConfig {
-    cpu: u32,
-    gpu: u32,
-}
-
-impl Default for FiddlerConfig {
-    fn default() -> Self {
-        Self { cpu: 7, gpu: 70 }
-    }
+    cpu: Option<u32>,
+    gpu: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -83,34 +77,22 @@ struct CountConfig {
     n: Option<u32>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct DropConfig {
-    below: f64,
-}
-
-impl Default for DropConfig {
-    fn default() -> Self {
-        Self { below: 0.05 }
-    }
+    below: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct SubstituteConfig {
-    above: f64,
+    above: Option<f64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct TopConfig {
-    k: u32,
-}
-
-impl Default for TopConfig {
-    fn default() -> Self {
-        Self { k: 4 }
-    }
+    k: Option<u32>,
 }
 
 fn within(name: &str, share: f64) -> Result<f64, String> {
@@ -121,37 +103,59 @@ fn millionths(name: &str, share: f64) -> Result<u32, String> {
     within(name, share).map(|share| (share * 1e6).round() as u32)
 }
 
-fn read(info: &MissHandlerInfo, parameters: &str) -> Result<MissHandler, String> {
+/// All miss handlers with their defaults, in the order in which they are listed.
+const HANDLERS: [MissHandler; 12] = [
+    MissHandler::Fetch,
+    MissHandler::Host,
+    MissHandler::Balanced(Split::UNKNOWN),
+    MissHandler::Freetoken(Split::UNKNOWN),
+    MissHandler::UploadCap { n: 2 },
+    MissHandler::Fiddler { cpu: 7, gpu: 70 },
+    MissHandler::Hybrimoe { copy: None, host: None },
+    MissHandler::CpuLayers { n: None },
+    MissHandler::Defer { n: 2 },
+    MissHandler::Drop { below_ppm: 50_000 },
+    MissHandler::Substitute { above_ppm: 0 },
+    MissHandler::Top { k: 4 },
+];
+
+/// `default` with the parameters that are given.
+fn read(default: MissHandler, parameters: &str) -> Result<MissHandler, String> {
     let split = || parse_parameters::<SplitConfig>(parameters)?.split();
     let count = || parse_parameters::<CountConfig>(parameters).map(|config| config.n);
-    Ok(match info.name {
-        "host" => parse_parameters::<NoConfig>(parameters).map(|_| MissHandler::Host)?,
-        "balanced" => MissHandler::Balanced(split()?),
-        "freetoken" => MissHandler::Freetoken(split()?),
-        "upload-cap" => MissHandler::UploadCap { n: count()?.unwrap_or(2) },
-        "fiddler" => {
-            let FiddlerConfig { cpu, gpu } = parse_parameters(parameters)?;
-            MissHandler::Fiddler { cpu, gpu }
+    Ok(match default {
+        MissHandler::Fetch | MissHandler::Host => {
+            parse_parameters::<NoConfig>(parameters).map(|_| default)?
         }
-        "hybrimoe" => {
+        MissHandler::Balanced(_) => MissHandler::Balanced(split()?),
+        MissHandler::Freetoken(_) => MissHandler::Freetoken(split()?),
+        MissHandler::UploadCap { n } => MissHandler::UploadCap { n: count()?.unwrap_or(n) },
+        MissHandler::Fiddler { cpu, gpu } => {
+            let given: FiddlerConfig = parse_parameters(parameters)?;
+            MissHandler::Fiddler { cpu: given.cpu.unwrap_or(cpu), gpu: given.gpu.unwrap_or(gpu) }
+        }
+        MissHandler::Hybrimoe { .. } => {
             let HybrimoeConfig { copy, host } = parse_parameters(parameters)?;
             MissHandler::Hybrimoe { copy, host }
         }
-        "cpu-layers" => MissHandler::CpuLayers { n: count()? },
-        "defer" => MissHandler::Defer { n: count()?.unwrap_or(2) },
-        "drop" => {
+        MissHandler::CpuLayers { .. } => MissHandler::CpuLayers { n: count()? },
+        MissHandler::Defer { n } => MissHandler::Defer { n: count()?.unwrap_or(n) },
+        MissHandler::Drop { below_ppm } => {
             let DropConfig { below } = parse_parameters(parameters)?;
-            MissHandler::Drop { below_ppm: millionths("below", below)? }
+            let below = below.map(|share| millionths("below", share)).transpose()?;
+            MissHandler::Drop { below_ppm: below.unwrap_or(below_ppm) }
         }
-        "substitute" => {
+        MissHandler::Substitute { above_ppm } => {
             let SubstituteConfig { above } = parse_parameters(parameters)?;
-            MissHandler::Substitute { above_ppm: millionths("above", above)? }
+            let above = above.map(|share| millionths("above", share)).transpose()?;
+            MissHandler::Substitute { above_ppm: above.unwrap_or(above_ppm) }
         }
-        "top" => match parse_parameters(parameters)? {
-            TopConfig { k: 0 } => return Err("k = 0 leaves no expert: give at least 1".to_owned()),
-            TopConfig { k } => MissHandler::Top { k },
+        MissHandler::Top { k } => match parse_parameters(parameters)? {
+            TopConfig { k: Some(0) } => {
+                return Err("k = 0 leaves no expert: give at least 1".to_owned());
+            }
+            TopConfig { k: given } => MissHandler::Top { k: given.unwrap_or(k) },
         },
-        _ => parse_parameters::<NoConfig>(parameters).map(|_| MissHandler::Fetch)?,
     })
 }
 
@@ -162,11 +166,13 @@ impl FromStr for MissHandler {
     fn from_str(text: &str) -> Result<Self, MissError> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         let name = name.trim();
-        let info = MISS_HANDLERS.iter().find(|info| info.name == name).ok_or_else(|| {
+        let default = HANDLERS.into_iter().find(|handler| handler.info().name == name);
+        let default = default.ok_or_else(|| {
             let near = nearest(name, MISS_HANDLERS.iter().map(|info| info.name));
             MissError::Unknown { name: name.to_owned(), near }
         })?;
-        read(info, parameters).map_err(|reason| MissError::Parameters { name: info.name, reason })
+        let wrong = |reason| MissError::Parameters { name: default.info().name, reason };
+        read(default, parameters).map_err(wrong)
     }
 }
 
@@ -235,9 +241,10 @@ mod tests {
 
     #[test]
     fn handlers_are_read_by_name_with_the_defaults_stated() {
-        for info in MISS_HANDLERS {
+        assert_eq!(HANDLERS.map(MissHandler::info), MISS_HANDLERS);
+        for (info, default) in MISS_HANDLERS.iter().zip(HANDLERS) {
             let plain: MissHandler = info.name.parse().unwrap();
-            assert_eq!(plain.info(), *info);
+            assert_eq!(plain, default);
             assert!(info.summary.len() <= 64, "{} has too long a summary", info.name);
             for parameter in info.parameters.iter().filter(|of| of.name != "max_fetch") {
                 if let Ok(value) = parameter.default.parse::<f64>() {

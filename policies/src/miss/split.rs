@@ -35,11 +35,15 @@ pub struct Split {
 
 impl Default for Split {
     fn default() -> Self {
-        Self { fetch_q16: None, max_fetch: 1, order: FetchOrder::Recent }
+        Self::UNKNOWN
     }
 }
 
 impl Split {
+    /// As the rates will say, and one until they are known.
+    pub(super) const UNKNOWN: Self =
+        Self { fetch_q16: None, max_fetch: 1, order: FetchOrder::Recent };
+
     /// A share, clamped to 0 to 1 and rounded to 1/65536.
     #[must_use]
     pub fn of_share(share: f64) -> Self {

@@ -1,6 +1,7 @@
 //! Pins beside any policy: some slots hold the experts used most, a policy has the others.
 
 use super::by_count;
+use crate::occupancy::{Occupancy, counted_in};
 use crate::structures::memory::{array, sum};
 use crate::{Event, Key, Policy, PoolShape, Room};
 
@@ -14,9 +15,10 @@ pub struct Pinned<P> {
     states: Box<[State]>,
     /// Pinned keys that are resident.
     resident: u32,
-    /// Slots kept for pinned keys, and what the policy has.
+    /// Slots kept for pinned keys; the policy has the others.
     kept: u32,
-    others: u32,
+    /// All slots, the policy's too.
+    slots: Occupancy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,14 +44,13 @@ impl<P: Policy> Pinned<P> {
         for &key in &ranked {
             states[key as usize] = State::Absent;
         }
-        let others = pool.capacity - kept;
         Self {
-            policy: policy(&PoolShape { capacity: others, ..pool.clone() }),
+            policy: policy(&PoolShape { capacity: pool.capacity - kept, ..pool.clone() }),
             pins: ranked.into_boxed_slice(),
             states: states.into_boxed_slice(),
             resident: 0,
             kept,
-            others,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -71,15 +72,13 @@ impl<P: Policy> Policy for Pinned<P> {
     const READS_WEIGHTS: bool = P::READS_WEIGHTS;
     const PROFILED: bool = P::PROFILED;
 
+    counted_in!(slots);
+
     fn contains(&self, key: Key) -> bool {
         match self.states[key as usize] {
             State::Free => self.policy.contains(key),
             state => state == State::Resident,
         }
-    }
-
-    fn len(&self) -> u32 {
-        self.resident + self.policy.len()
     }
 
     fn hit(&mut self, key: Key) {
@@ -88,32 +87,41 @@ impl<P: Policy> Policy for Pinned<P> {
         }
     }
 
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.states[key as usize] == State::Free {
-            return self.others > 0 && self.policy.admit(key, room);
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        if self.states[key as usize] != State::Free {
+            return self.resident < self.kept;
         }
-        if self.resident == self.kept {
-            return false;
-        }
-        self.resident += 1;
-        self.states[key as usize] = State::Resident;
-        true
+        let made = self.kept < self.slots.capacity && self.policy.make_room(key, room);
+        // Whoever left for it was the policy's.
+        self.slots.taken = self.resident + self.policy.len();
+        made
     }
 
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        if !self.policy.is_empty() && self.policy.evict_one(room) {
-            return true;
+    fn enter(&mut self, key: Key) {
+        if self.states[key as usize] == State::Free {
+            self.policy.enter(key);
+            self.policy.slots_mut().taken += 1;
+        } else {
+            self.states[key as usize] = State::Resident;
+            self.resident += 1;
         }
-        let is_out =
-            |&&key: &&Key| self.states[key as usize] == State::Resident && room.may_evict(key);
-        let Some(&victim) = self.pins.iter().rev().find(is_out) else { return false };
+    }
+
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        if !self.policy.is_empty()
+            && let Some(victim) = self.policy.pop(&may_leave)
+        {
+            self.policy.slots_mut().taken -= 1;
+            return Some(victim);
+        }
+        let is_out = |&key: &Key| self.states[key as usize] == State::Resident && may_leave(key);
+        let victim = self.pins.iter().rev().copied().find(is_out)?;
         self.states[victim as usize] = State::Absent;
         self.resident -= 1;
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         if self.states[key as usize] == State::Free {
             self.policy.remove(key);
         } else {
@@ -126,8 +134,8 @@ impl<P: Policy> Policy for Pinned<P> {
         // Whoever of the others has stayed keeps a slot.
         let most = capacity.saturating_sub(self.policy.len());
         self.kept = (self.pins.len() as u32).min(most);
-        self.others = capacity - self.kept;
-        self.policy.set_capacity(self.others);
+        self.slots.capacity = capacity;
+        self.policy.set_capacity(capacity - self.kept);
     }
 
     fn begin_step(&mut self, tokens: u32) {
@@ -154,10 +162,11 @@ impl<P: Policy> Policy for Pinned<P> {
         if resident != self.resident as usize || self.resident > self.kept {
             return Err(format!("{resident} pins, {} counted, {} kept", self.resident, self.kept));
         }
-        if self.policy.len() > self.others {
-            return Err(format!("{} others in {} slots", self.policy.len(), self.others));
+        let others = self.slots.capacity - self.kept;
+        if self.policy.len() > others {
+            return Err(format!("{} others in {others} slots", self.policy.len()));
         }
-        Ok(())
+        self.slots.agree_with(self.resident + self.policy.len())
     }
 }
 

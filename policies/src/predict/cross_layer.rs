@@ -228,10 +228,11 @@ impl Predictor for CrossLayer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::predict::TokenPlace;
 
     fn learn(table: &mut CrossLayer, layers: &Layers, row: &[u32]) {
         for layer in 0..layers.len() as u32 {
-            table.observe(&Token::new((0, 0, layer), layers, row, &[]));
+            table.observe(&Token::new(TokenPlace { lane: 0, row: 0, layer }, layers, row, &[]));
         }
     }
 
@@ -242,7 +243,12 @@ mod tests {
         row: &[u32],
     ) -> Vec<(u32, f32)> {
         let mut guesses = Vec::new();
-        table.predict(&Token::new((0, 0, layer), layers, row, &[]), target, 4, &mut guesses);
+        table.predict(
+            &Token::new(TokenPlace { lane: 0, row: 0, layer }, layers, row, &[]),
+            target,
+            4,
+            &mut guesses,
+        );
         guesses.iter().map(|guess| (guess.expert, guess.confidence)).collect()
     }
 

@@ -114,6 +114,17 @@ fn sums(counts: &[u32]) -> Vec<u32> {
     sums
 }
 
+/// Which token of a trace, and how far it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenPlace {
+    /// The lane of its sequence.
+    pub lane: u32,
+    /// Its number in the trace, for predictors that look things up there.
+    pub row: usize,
+    /// The latest layer that is decided.
+    pub layer: u32,
+}
+
 /// A token whose router has decided the layers up to `layer`.
 #[derive(Debug, Clone, Copy)]
 pub struct Token<'a> {
@@ -129,7 +140,7 @@ pub struct Token<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// A token of `lane`. `routes` has the experts of layers `0..=layer` (what follows is cut
+    /// The token at `place`. `routes` has the experts of layers `0..=layer` (what follows is cut
     /// off), each layer's best first; `weights` the router's weight of each, or nothing.
     ///
     /// # Panics
@@ -137,11 +148,12 @@ impl<'a> Token<'a> {
     #[must_use]
     #[inline(always)]
     pub fn new(
-        (lane, row, layer): (u32, usize, u32),
+        place: TokenPlace,
         layers: &'a Layers,
         routes: &'a [u32],
         weights: &'a [f32],
     ) -> Self {
+        let TokenPlace { lane, row, layer } = place;
         let known = layers.rows[layer as usize + 1] as usize;
         let weights = if weights.is_empty() { weights } else { &weights[..known] };
         Self { lane, row, layer, layers, routes: &routes[..known], weights }
@@ -183,7 +195,7 @@ mod tests {
     fn a_token_shows_the_layers_that_are_decided_and_no_more() {
         let layers = Layers::new(&[4, 8, 4], &[1, 2, 1]);
         let row = [3, 5, 1, 2];
-        let token = Token::new((0, 7, 1), &layers, &row, &[]);
+        let token = Token::new(TokenPlace { lane: 0, row: 7, layer: 1 }, &layers, &row, &[]);
         assert_eq!((token.experts(0), token.experts(1)), (&[3][..], &[5, 1][..]));
         assert!(std::panic::catch_unwind(|| token.experts(2).len()).is_err());
         assert_eq!((layers.keys(1), layers.row_len(), layers.total_experts()), (4..12, 4, 16));

@@ -9,6 +9,7 @@ mod best;
 mod control;
 mod cross_layer;
 mod expert_map;
+mod info;
 pub(crate) mod layers;
 mod linear;
 mod popularity;
@@ -26,15 +27,14 @@ pub use best::best;
 pub use control::{PrefetchControl, PrefetchController, Priority, Protect};
 pub use cross_layer::{CrossLayer, CrossLayerConfig, Order};
 pub use expert_map::{ExpertMap, ExpertMapConfig, MapOf};
-pub use layers::{Horizon, Layers, Token};
+pub use info::{PredictorInfo, PredictorNeed};
+pub use layers::{Horizon, Layers, Token, TokenPlace};
 pub use linear::{Linear, LinearConfig, LinearKind};
 pub use popularity::Popularity;
 pub use predictor::{Guess, Opening, Predictor};
 pub use previous_token::PreviousToken;
 pub use rank_record::RankRecord;
-pub use registry::{
-    AnyPredictor, PREDICTORS, PredictorInfo, PredictorNeed, PredictorSpec, PredictorTooLarge,
-};
+pub use registry::{AnyPredictor, PREDICTORS, PredictorSpec, PredictorTooLarge};
 pub use semantic::Semantic;
 
 pub use crate::semantic::GUIDE_PARAMETERS;

@@ -65,6 +65,7 @@ impl Predictor for Popularity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::predict::TokenPlace;
 
     #[test]
     fn shares_by_hand() {
@@ -72,11 +73,21 @@ mod tests {
         let mut popular = Popularity::new(&layers, Horizon::at(1), &NoConfig {});
         for row in [[0, 3, 1], [0, 1, 2], [1, 1, 0], [0, 1, 3]] {
             for layer in 0..2 {
-                popular.observe(&Token::new((0, 0, layer), &layers, &row, &[]));
+                popular.observe(&Token::new(
+                    TokenPlace { lane: 0, row: 0, layer },
+                    &layers,
+                    &row,
+                    &[],
+                ));
             }
         }
         let mut guesses = Vec::new();
-        popular.predict(&Token::new((0, 0, 0), &layers, &[1], &[]), 1, 3, &mut guesses);
+        popular.predict(
+            &Token::new(TokenPlace { lane: 0, row: 0, layer: 0 }, &layers, &[1], &[]),
+            1,
+            3,
+            &mut guesses,
+        );
         let told: Vec<_> = guesses.iter().map(|guess| (guess.expert, guess.confidence)).collect();
         assert_eq!(told, [(1, 1.0), (3, 0.5), (0, 0.25)]);
     }

@@ -38,16 +38,16 @@ pub struct Opening<'a> {
 ///
 /// ```
 /// use hotset_policies::NoConfig;
-/// use hotset_policies::predict::{Horizon, Layers, Popularity, Predictor as _, Token};
+/// use hotset_policies::predict::{Horizon, Layers, Popularity, Predictor as _, Token, TokenPlace};
 ///
 /// // Two layers of four experts, one of them a token; layer 1 is predicted from layer 0.
 /// let layers = Layers::new(&[4, 4], &[1, 1]);
 /// let mut popularity = Popularity::new(&layers, Horizon::at(1), &NoConfig {});
 /// for layer in 0..2 {
-///     popularity.observe(&Token::new((0, 0, layer), &layers, &[2, 3], &[]));
+///     popularity.observe(&Token::new(TokenPlace { lane: 0, row: 0, layer }, &layers, &[2, 3], &[]));
 /// }
 /// let mut guesses = Vec::new();
-/// popularity.predict(&Token::new((0, 1, 0), &layers, &[1], &[]), 1, 2, &mut guesses);
+/// popularity.predict(&Token::new(TokenPlace { lane: 0, row: 1, layer: 0 }, &layers, &[1], &[]), 1, 2, &mut guesses);
 /// assert_eq!((guesses[0].expert, guesses[0].confidence), (3, 1.0));
 /// ```
 pub trait Predictor {

@@ -99,6 +99,7 @@ impl Predictor for PreviousToken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::predict::TokenPlace;
 
     #[test]
     fn the_lane_s_own_previous_token_by_hand() {
@@ -106,14 +107,24 @@ mod tests {
         let mut previous = PreviousToken::new(&layers, Horizon::at(1), &NoConfig {});
         let guess = |previous: &mut PreviousToken, lane| {
             let mut guesses = Vec::new();
-            previous.predict(&Token::new((lane, 0, 0), &layers, &[0], &[]), 1, 8, &mut guesses);
+            previous.predict(
+                &Token::new(TokenPlace { lane, row: 0, layer: 0 }, &layers, &[0], &[]),
+                1,
+                8,
+                &mut guesses,
+            );
             guesses.iter().map(|guess| (guess.expert, guess.confidence)).collect::<Vec<_>>()
         };
         previous.begin_sequence(0, &Opening::default());
         assert_eq!(guess(&mut previous, 0), []);
         for row in [[0, 3, 1], [0, 1, 2], [0, 2, 0]] {
             for layer in 0..2 {
-                previous.observe(&Token::new((0, 0, layer), &layers, &row, &[]));
+                previous.observe(&Token::new(
+                    TokenPlace { lane: 0, row: 0, layer },
+                    &layers,
+                    &row,
+                    &[],
+                ));
             }
         }
         // {1, 2} after {3, 1}: rank 0's 3 did not come again, rank 1's 1 did. {2, 0} after {1, 2}:

@@ -1,36 +1,11 @@
 //! The predictors by name: what each is, what it needs, its parameters, and how it is built.
 
-use serde::Serialize;
 use thiserror::Error;
 
-use super::{
-    ActivationMap, ActivationMapConfig, CrossLayer, CrossLayerConfig, ExpertMap, ExpertMapConfig,
-    Guess, Horizon, Layers, Linear, LinearConfig, Opening, Popularity, Predictor, PreviousToken,
-    Semantic, Token,
-};
-use crate::registry::{Info, Needs, NoConfig, read_config};
+// All, so that a predictor is one line in the list below.
+use super::*;
+use crate::registry::{NoConfig, read_config};
 use crate::semantic::GuideConfig;
-
-/// What a predictor needs of a trace beside the routes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PredictorNeed {
-    /// Nothing.
-    Nothing,
-    /// The router's weights.
-    Weights,
-    /// The prompts' embeddings.
-    Embeddings,
-    /// Recorded predictions.
-    Predictions,
-    /// The rest of the trace: a question, not something that an engine could run.
-    Future,
-}
-
-impl Needs for PredictorNeed {}
-
-/// The description of a predictor.
-pub type PredictorInfo = Info<PredictorNeed>;
 
 macro_rules! predictors {
     ($($predictor:ident: $module:ident($config:ty)),* $(,)?) => {

@@ -70,6 +70,7 @@ impl Predictor for Semantic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::predict::TokenPlace;
     use crate::semantic::ProfileFrom;
 
     #[test]
@@ -81,7 +82,12 @@ mod tests {
             Opening { prompt_uses: &[4, 0, 1, 0, 3, 0], prompt_tokens: 4, ..Opening::default() };
         semantic.begin_sequence(0, &opening);
         let mut guesses = Vec::new();
-        semantic.predict(&Token::new((0, 0, 0), &layers, &[0], &[]), 1, 3, &mut guesses);
+        semantic.predict(
+            &Token::new(TokenPlace { lane: 0, row: 0, layer: 0 }, &layers, &[0], &[]),
+            1,
+            3,
+            &mut guesses,
+        );
         let told: Vec<_> = guesses.iter().map(|guess| (guess.expert, guess.confidence)).collect();
         assert_eq!(told, [(2, 0.75), (0, 0.25)]);
     }

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Guess, Layers, Opening, Predictor, Token};
+use super::{Guess, Layers, Opening, Predictor, Token, TokenPlace};
 
 /// A sequence: its prompt's embedding, and a row of routes for each token.
 pub(crate) struct Sequence {
@@ -63,7 +63,7 @@ pub(crate) fn recall(
         for (lane, sequence) in (0..).zip(sequences) {
             let Some(row) = sequence.rows.get(number) else { continue };
             let weights = vec![0.5; row.len()];
-            let token = Token::new((lane, number, layer), layers, row, &weights);
+            let token = Token::new(TokenPlace { lane, row: number, layer }, layers, row, &weights);
             predictor.observe(&token);
             let target = layer + distance;
             if target as usize >= layers.len() {

@@ -4,16 +4,19 @@
 
 use std::fmt;
 
-use crate::{Bound, Event, Key, Policy, PolicySpec, PoolShape, Room, Visitor};
+use crate::{Bound, Event, Key, Occupancy, Policy, PolicySpec, PoolShape, Room, Visitor};
 
 /// [`Policy`] without generics, so that it can be boxed.
 trait Boxed: Send {
+    fn slots(&self) -> &Occupancy;
+    fn slots_mut(&mut self) -> &mut Occupancy;
     fn contains(&self, key: Key) -> bool;
-    fn len(&self) -> u32;
     fn hit(&mut self, key: Key);
+    fn enter(&mut self, key: Key);
+    fn pop(&mut self, may_leave: &dyn Fn(Key) -> bool) -> Option<Key>;
+    fn discard(&mut self, key: Key);
+    fn make_room(&mut self, key: Key, room: &mut dyn Room) -> bool;
     fn admit(&mut self, key: Key, room: &mut dyn Room) -> bool;
-    fn evict_one(&mut self, room: &mut dyn Room) -> bool;
-    fn remove(&mut self, key: Key);
     fn set_capacity(&mut self, capacity: u32);
     fn begin_step(&mut self, tokens: u32);
     fn begin_event(&mut self, event: &Event<'_>);
@@ -34,23 +37,32 @@ impl Room for Lent<'_> {
 }
 
 impl<P: Policy + Send> Boxed for P {
+    fn slots(&self) -> &Occupancy {
+        Policy::slots(self)
+    }
+    fn slots_mut(&mut self) -> &mut Occupancy {
+        Policy::slots_mut(self)
+    }
     fn contains(&self, key: Key) -> bool {
         Policy::contains(self, key)
-    }
-    fn len(&self) -> u32 {
-        Policy::len(self)
     }
     fn hit(&mut self, key: Key) {
         Policy::hit(self, key);
     }
+    fn enter(&mut self, key: Key) {
+        Policy::enter(self, key);
+    }
+    fn pop(&mut self, may_leave: &dyn Fn(Key) -> bool) -> Option<Key> {
+        Policy::pop(self, may_leave)
+    }
+    fn discard(&mut self, key: Key) {
+        Policy::discard(self, key);
+    }
+    fn make_room(&mut self, key: Key, room: &mut dyn Room) -> bool {
+        Policy::make_room(self, key, &mut Lent(room))
+    }
     fn admit(&mut self, key: Key, room: &mut dyn Room) -> bool {
         Policy::admit(self, key, &mut Lent(room))
-    }
-    fn evict_one(&mut self, room: &mut dyn Room) -> bool {
-        Policy::evict_one(self, &mut Lent(room))
-    }
-    fn remove(&mut self, key: Key) {
-        Policy::remove(self, key);
     }
     fn set_capacity(&mut self, capacity: u32) {
         Policy::set_capacity(self, capacity);
@@ -88,7 +100,7 @@ impl AnyPolicy {
 
 impl fmt::Debug for AnyPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnyPolicy").field("len", &self.0.len()).finish_non_exhaustive()
+        f.debug_struct("AnyPolicy").field("slots", self.0.slots()).finish_non_exhaustive()
     }
 }
 
@@ -96,23 +108,33 @@ impl Policy for AnyPolicy {
     const OBSERVES: bool = true;
     const PROFILED: bool = true;
 
+    fn slots(&self) -> &Occupancy {
+        self.0.slots()
+    }
+    fn slots_mut(&mut self) -> &mut Occupancy {
+        self.0.slots_mut()
+    }
     fn contains(&self, key: Key) -> bool {
         self.0.contains(key)
-    }
-    fn len(&self) -> u32 {
-        self.0.len()
     }
     fn hit(&mut self, key: Key) {
         self.0.hit(key);
     }
+    fn enter(&mut self, key: Key) {
+        self.0.enter(key);
+    }
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        self.0.pop(&may_leave)
+    }
+    fn discard(&mut self, key: Key) {
+        self.0.discard(key);
+    }
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        self.0.make_room(key, room)
+    }
+    // One virtual call where the provided one makes two.
     fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
         self.0.admit(key, room)
-    }
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        self.0.evict_one(room)
-    }
-    fn remove(&mut self, key: Key) {
-        self.0.remove(key);
     }
     fn set_capacity(&mut self, capacity: u32) {
         self.0.set_capacity(capacity);

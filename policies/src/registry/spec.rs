@@ -138,7 +138,7 @@ impl PolicySpec {
             unreachable!("an admission stands only before policies that can be built");
         };
         match admission.build(pool) {
-            Some(admission) => AnyPolicy::new(Admitted::new(pool, inner, admission)),
+            Some(admission) => AnyPolicy::new(Admitted::new(inner, admission)),
             None => inner,
         }
     }

@@ -4,6 +4,7 @@
 //! Source: N. Megiddo and D. S. Modha, FAST 2003, figure 4; S. Bansal and D. S. Modha, FAST 2004,
 //! figure 2. The target is a real number and moves by real quotients.
 
+use crate::occupancy::Occupancy;
 use crate::policy::{Key, PoolShape};
 use crate::structures::queues::Queues;
 
@@ -18,12 +19,12 @@ pub(crate) struct AdaptiveLists {
     pub(crate) queues: Queues<4>,
     /// Target length of T1.
     pub(crate) target: f64,
-    capacity: u32,
+    pub(crate) slots: Occupancy,
 }
 
 impl AdaptiveLists {
     pub(crate) fn new(pool: &PoolShape) -> Self {
-        Self { queues: Queues::new(pool.keys), target: 0.0, capacity: pool.capacity }
+        Self { queues: Queues::new(pool.keys), target: 0.0, slots: Occupancy::new(pool.capacity) }
     }
 
     /// Bytes that the lists of so many keys allocate.
@@ -42,21 +43,10 @@ impl AdaptiveLists {
         self.queues.of(key) <= T2
     }
 
-    /// Resident keys.
-    #[inline(always)]
-    pub(crate) fn len(&self) -> u32 {
-        self.queues.len(T1) + self.queues.len(T2)
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_full(&self) -> bool {
-        self.len() >= self.capacity
-    }
-
     /// Whether T1 alone takes all slots.
     #[inline(always)]
     pub(crate) fn t1_is_all(&self) -> bool {
-        self.queues.len(T1) >= self.capacity
+        self.queues.len(T1) >= self.slots.capacity
     }
 
     /// T1's target after a miss on a key in B1 or B2, or on another.
@@ -64,7 +54,7 @@ impl AdaptiveLists {
     pub(crate) fn adapted(&self, from: u8) -> f64 {
         let (b1, b2) = (self.length(B1), self.length(B2));
         match from {
-            B1 => (self.target + (b2 / b1).max(1.0)).min(f64::from(self.capacity)),
+            B1 => (self.target + (b2 / b1).max(1.0)).min(f64::from(self.slots.capacity)),
             B2 => (self.target - (b1 / b2).max(1.0)).max(0.0),
             _ => self.target,
         }
@@ -89,16 +79,16 @@ impl AdaptiveLists {
     /// are slots, else B2's where all lists hold twice as many.
     #[inline(always)]
     pub(crate) fn enter(&mut self, key: Key) {
-        if self.once() >= self.capacity {
+        if self.once() >= self.slots.capacity {
             self.queues.trim_back(B1, 0);
-        } else if self.all() >= 2 * self.capacity {
+        } else if self.all() >= 2 * self.slots.capacity {
             self.queues.trim_back(B2, 0);
         }
         self.queues.push_front(T1, key);
     }
 
     pub(crate) fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
+        self.slots.capacity = capacity;
         self.target = self.target.min(f64::from(capacity));
         while self.once() > capacity && self.queues.len(B1) > 0 {
             self.queues.trim_back(B1, 0);
@@ -110,12 +100,12 @@ impl AdaptiveLists {
 
     pub(crate) fn validate(&self) -> Result<(), String> {
         self.queues.validate()?;
-        let c = self.capacity;
+        let c = self.slots.capacity;
         let on_target = (0.0..=f64::from(c)).contains(&self.target);
-        if self.len() > c || self.once() > c || self.all() > 2 * c || !on_target {
+        if self.once() > c || self.all() > 2 * c || !on_target {
             let lengths = [T1, T2, B1, B2].map(|list| self.queues.len(list));
             return Err(format!("T1 T2 B1 B2 of {lengths:?}, target {}, c {c}", self.target));
         }
-        Ok(())
+        self.slots.agree_with(self.queues.len(T1) + self.queues.len(T2))
     }
 }

@@ -4,6 +4,7 @@
 //! sorted, and one pass over the residents finds the victim. [`Ranked`] does that pass and keeps
 //! the books; a [`Ranking`] says only how keys are scored.
 
+use crate::occupancy::{Occupancy, counted_in};
 use crate::policy::{Event, Key, Policy, Room};
 use crate::structures::resident_set::ResidentSet;
 
@@ -71,18 +72,18 @@ pub trait Ranking {
 pub struct Ranked<R> {
     pub(crate) ranking: R,
     residents: ResidentSet,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl<R: Ranking> Ranked<R> {
     /// An empty pool of `capacity` slots over keys `0..keys`.
     pub(crate) fn over(keys: u32, capacity: u32, ranking: R) -> Self {
-        Self { ranking, residents: ResidentSet::new(keys), capacity }
+        Self { ranking, residents: ResidentSet::new(keys), slots: Occupancy::new(capacity) }
     }
 
     /// Number of slots.
     pub(crate) fn capacity(&self) -> u32 {
-        self.capacity
+        self.slots.capacity
     }
 }
 
@@ -91,13 +92,11 @@ impl<R: Ranking> Policy for Ranked<R> {
     const READS_WEIGHTS: bool = R::READS_WEIGHTS;
     const PROFILED: bool = R::PROFILED;
 
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.residents.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.residents.len()
     }
 
     #[inline(always)]
@@ -106,38 +105,28 @@ impl<R: Ranking> Policy for Ranked<R> {
     }
 
     #[inline(always)]
-    fn admit<M: Room>(&mut self, key: Key, room: &mut M) -> bool {
-        if !self.ranking.accepts(key, self.capacity) {
-            return false;
-        }
-        if self.residents.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
-        self.ranking.entered(key);
-        self.residents.insert(key);
-        true
+    fn make_room<M: Room>(&mut self, key: Key, room: &mut M) -> bool {
+        self.ranking.accepts(key, self.slots.capacity) && self.free_a_slot(room)
     }
 
     #[inline(always)]
-    fn evict_one<M: Room>(&mut self, room: &mut M) -> bool {
+    fn enter(&mut self, key: Key) {
+        self.ranking.entered(key);
+        self.residents.insert(key);
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         self.ranking.before_search(self.residents.keys());
         let ranking = &self.ranking;
-        let lowest = self.residents.least(|key| ranking.score(key), |key| room.may_evict(key));
-        let Some(victim) = lowest else {
-            return false;
-        };
+        let victim = self.residents.least(|key| ranking.score(key), may_leave)?;
         self.residents.remove(victim);
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.residents.remove(key);
         self.ranking.forget(key);
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     #[inline(always)]
@@ -151,6 +140,7 @@ impl<R: Ranking> Policy for Ranked<R> {
 
     fn validate(&self) -> Result<(), String> {
         self.ranking.validate()?;
-        self.residents.validate(self.capacity)
+        self.residents.validate()?;
+        self.slots.agree_with(self.residents.len())
     }
 }

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use hotset_policies::{Action, AnyPolicy, ExpertCache, Key, Plan, PolicySpec, Resized, Slots};
+use hotset_policies::{
+    Action, AnyPolicy, ExpertCache, Key, MovedExpert, Plan, PolicySpec, Resized, Slots,
+};
 
 /// Layers of 6, 3 and 5 experts.
 pub const EXPERTS: [u32; 3] = [6, 3, 5];
@@ -281,7 +283,7 @@ impl Model {
         for key in evicted {
             self.held.remove(&key).expect("who leaves was resident");
         }
-        for (key, old, new) in moved {
+        for MovedExpert { key, from: old, to: new } in moved {
             let held = self.held.get_mut(&key).expect("who moves is resident");
             assert_eq!(std::mem::replace(&mut held.slot, new), old);
         }

@@ -88,32 +88,40 @@ impl Policy for RoomForTheEvent {
         self.misses_left = absent.count() as u32;
     }
 
-    fn contains(&self, key: Key) -> bool {
-        self.policy.contains(key)
+    fn slots(&self) -> &Occupancy {
+        self.policy.slots()
     }
 
-    fn len(&self) -> u32 {
-        self.policy.len()
+    fn slots_mut(&mut self) -> &mut Occupancy {
+        self.policy.slots_mut()
+    }
+
+    fn contains(&self, key: Key) -> bool {
+        self.policy.contains(key)
     }
 
     fn hit(&mut self, key: Key) {
         self.policy.hit(key);
     }
 
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
         if self.len() < self.slots && self.len() + self.misses_left > self.slots {
             self.policy.evict_one(room);
         }
         self.misses_left -= 1;
-        self.policy.admit(key, room)
+        self.policy.make_room(key, room)
     }
 
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        self.policy.evict_one(room)
+    fn enter(&mut self, key: Key) {
+        self.policy.enter(key);
     }
 
-    fn remove(&mut self, key: Key) {
-        self.policy.remove(key);
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        self.policy.pop(may_leave)
+    }
+
+    fn discard(&mut self, key: Key) {
+        self.policy.discard(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {

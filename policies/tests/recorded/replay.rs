@@ -159,7 +159,7 @@ pub fn traces() -> Option<&'static [Trace; 2]> {
 
 fn gpt_oss(folder: &Path) -> Trace {
     let open = |name| std::io::BufReader::new(std::fs::File::open(folder.join(name)).unwrap());
-    let weights = array::<u16>(open("weights_bf16.npy"));
+    let weights = array(open("weights_bf16.npy"), u16::from_le_bytes);
     let sequences = std::fs::read_to_string(folder.join("sequences.csv")).unwrap();
     let rows: Vec<&str> = sequences.lines().skip(1).collect();
     let half = rows[rows.len() / 2].split(',').nth(1).unwrap();
@@ -168,7 +168,7 @@ fn gpt_oss(folder: &Path) -> Trace {
         layers: 24,
         experts: 32,
         top_k: 4,
-        ids: array(open("experts.npy")),
+        ids: array(open("experts.npy"), u8::from_le_bytes),
         weights: weights.into_iter().map(|bits| f32::from_bits(u32::from(bits) << 16)).collect(),
         half: half.parse().unwrap(),
     }
@@ -177,10 +177,11 @@ fn gpt_oss(folder: &Path) -> Trace {
 fn h200_moe(file: &Path) -> Trace {
     const EVENTS: usize = 16 * 8;
     let mut archive = zip::ZipArchive::new(std::fs::File::open(file).unwrap()).unwrap();
-    let phase: Vec<u8> = array(archive.by_name("phase.npy").unwrap());
-    let sequence: Vec<u32> = array(archive.by_name("sequence.npy").unwrap());
-    let all_ids: Vec<u8> = array(archive.by_name("expert_ids.npy").unwrap());
-    let all_weights: Vec<u8> = array(archive.by_name("expert_weights.npy").unwrap());
+    let phase: Vec<u8> = array(archive.by_name("phase.npy").unwrap(), u8::from_le_bytes);
+    let sequence: Vec<u32> = array(archive.by_name("sequence.npy").unwrap(), u32::from_le_bytes);
+    let all_ids: Vec<u8> = array(archive.by_name("expert_ids.npy").unwrap(), u8::from_le_bytes);
+    let all_weights: Vec<u8> =
+        array(archive.by_name("expert_weights.npy").unwrap(), u8::from_le_bytes);
     let decoded: Vec<usize> = (0..phase.len()).filter(|&token| phase[token] == 1).collect();
     let sequences = sequence.iter().max().unwrap() + 1;
     let of_decoded = |all: &[u8]| -> Vec<u8> {
@@ -197,8 +198,17 @@ fn h200_moe(file: &Path) -> Trace {
     }
 }
 
-fn array<T: npyz::Deserialize>(file: impl Read) -> Vec<T> {
-    npyz::NpyFile::new(file).unwrap().into_vec().unwrap()
+/// An `.npy` of unsigned integers of `N` bytes, as this project writes them.
+fn array<T, const N: usize>(mut file: impl Read, value: fn([u8; N]) -> T) -> Vec<T> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes[..8], *b"\x93NUMPY\x01\x00");
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let header = String::from_utf8_lossy(&bytes[10..start]);
+    assert!(header.contains(&format!("u{N}', 'fortran_order': False")), "{header}");
+    let (values, rest) = bytes[start..].as_chunks::<N>();
+    assert!(rest.is_empty(), "{} bytes too many", rest.len());
+    values.iter().map(|&bytes| value(bytes)).collect()
 }
 
 /// One row of the golden tables.

@@ -1,7 +1,7 @@
 //! Experiments laid out: arms against LRU, prices over each link, verdicts.
 
 mod against;
-mod cells;
+pub(crate) mod cells;
 
 use hotset_experiments::{
     ArmLink, ArmRow, Block, BreakEven, LeftOut, PredictorRow, PrefetchReport, ProtocolSummary,

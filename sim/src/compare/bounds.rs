@@ -8,7 +8,8 @@ use hotset_policies::{AdmissionSpec, Need, PolicySpec, Slots};
 use hotset_traces::Phase;
 
 use crate::drive::{EventSink, Way, drive_wide};
-use crate::prepare::{Preparation, Size};
+use crate::prepare::Preparation;
+use crate::size::Size;
 use crate::{Prefill, ReplayProgress, Semantics, SimError};
 
 /// Where the bound with bypass is needed.
@@ -39,7 +40,7 @@ impl Bounds {
         let widest = Widest::of(prepared, progress)?;
         Ok(Self {
             applies: serving.prefill == Prefill::OnDemand && serving.schedule.is_empty(),
-            refusing: request.policies.iter().map(|(_, policy)| refuses(policy)).collect(),
+            refusing: request.policies.iter().map(|policy| refuses(&policy.value)).collect(),
             overflowing: prepared.sizes().iter().map(|size| widest.exceeds(size)).collect(),
         })
     }

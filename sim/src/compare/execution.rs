@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::jobs::Job;
 use crate::drive::Way;
-use crate::prepare::{Preparation, Size};
+use crate::prepare::Preparation;
 use crate::replay::replay_watched;
+use crate::size::Size;
 use crate::{
     Counts, LruCurve, Prefetch, Prefill, ReplayProgress, Scope, Semantics, Serving, SimError,
     Timeline, Times,
@@ -115,7 +116,8 @@ fn run_one(
         Job::Bound { size } => (&PolicySpec::Belady, &prepared.sizes()[size], Vec::new()),
         Job::Bypass { size } => (&PolicySpec::BeladyBypass, &prepared.sizes()[size], Vec::new()),
         Job::Policy { policy, size } => {
-            let (policy, size) = (&prepared.request().policies[policy].1, &prepared.sizes()[size]);
+            let (policy, size) =
+                (&prepared.request().policies[policy].value, &prepared.sizes()[size]);
             if !prepared.is_timed()
                 && let Some(counts) = curves.counts(policy, size)
             {
@@ -155,7 +157,7 @@ impl<'a> Curves<'a> {
         };
         Self {
             prepared,
-            applies: plain && request.policies.iter().any(|(_, policy)| is_lru(policy)),
+            applies: plain && request.policies.iter().any(|policy| is_lru(&policy.value)),
             pays: request.capacities.len() >= replays,
             global: OnceLock::new(),
             layer: OnceLock::new(),

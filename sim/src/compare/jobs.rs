@@ -2,6 +2,8 @@
 
 use hotset_policies::PolicySpec;
 
+use crate::Named;
+
 /// One replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Job {
@@ -49,7 +51,7 @@ impl Jobs {
     /// asked for as a policy, is only replayed again where a timeline is to follow it.
     /// Neither is made of what `refused` says.
     pub fn of(
-        policies: &[(String, PolicySpec)],
+        policies: &[Named<PolicySpec>],
         sizes: usize,
         timed: bool,
         refused: impl Fn(usize, usize) -> bool,
@@ -57,11 +59,11 @@ impl Jobs {
         let mut list: Vec<Job> = (0..sizes).map(|size| Job::Bound { size }).collect();
         let mut cells = Vec::with_capacity(sizes * policies.len());
         for size in 0..sizes {
-            for (policy, (_, spec)) in policies.iter().enumerate() {
+            for (policy, named) in policies.iter().enumerate() {
                 if refused(policy, size) {
                     continue;
                 }
-                let replay = if *spec == PolicySpec::Belady && !timed {
+                let replay = if named.value == PolicySpec::Belady && !timed {
                     size
                 } else {
                     list.push(Job::Policy { policy, size });
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_bound_is_replayed_once_where_no_timeline_follows() {
-        let policies = ["lru", "belady"].map(|name| (name.to_owned(), name.parse().unwrap()));
+        let policies = ["lru", "belady"].map(|name| Named::new(name, name.parse().unwrap()));
         let jobs = Jobs::of(&policies, 2, false, |_, _| false);
         let (bound, lru) = (|size| Job::Bound { size }, |size| Job::Policy { policy: 0, size });
         assert_eq!(jobs.list, [bound(0), bound(1), lru(0), lru(1)]);
@@ -119,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_bound_with_bypass_is_replayed_once_a_size_that_needs_it() {
-        let policies = ["lru", "fifo"].map(|name| (name.to_owned(), name.parse().unwrap()));
+        let policies = ["lru", "fifo"].map(|name| Named::new(name, name.parse().unwrap()));
         let jobs = Jobs::of(&policies, 2, false, |_, _| false).with_bypass(|_, size| size == 1);
         assert_eq!(jobs.list[6..], [Job::Bypass { size: 1 }]);
         let bounds: Vec<usize> = jobs.cells.iter().map(|cell| cell.bound).collect();

@@ -86,9 +86,9 @@ pub(crate) fn settings(prepared: &Preparation<'_>) -> Settings {
     let histogram = request.training.histogram.as_ref();
     Settings {
         hotset: env!("CARGO_PKG_VERSION"),
-        policies: request.policies.iter().map(|(text, _)| text.clone()).collect(),
+        policies: request.policies.iter().map(|policy| policy.text.clone()).collect(),
         scopes: request.scopes.clone(),
-        capacities: request.capacities.iter().map(|(text, _)| text.clone()).collect(),
+        capacities: request.capacities.iter().map(|size| size.text.clone()).collect(),
         links: request.links.iter().map(|link| link.name.clone()).collect(),
         phase: request.phase,
         semantics: request.semantics,

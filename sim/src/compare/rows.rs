@@ -7,8 +7,9 @@ use super::execution::ReplayResult;
 use super::jobs::Cell;
 use crate::open_loop::OpenLoop;
 use crate::placing::{Load, Placed};
-use crate::prepare::{Preparation, Size, is_sized};
+use crate::prepare::{Preparation, is_sized};
 use crate::report::{LinkPrice, Row};
+use crate::size::Size;
 use crate::{Bucket, Prices, SimError, Window};
 
 /// All rows, in the order of the cells.
@@ -22,7 +23,8 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for cell in cells {
         let (result, bound) = (&results[cell.replay], &results[cell.bound]);
-        let load = prepared.load(&request.policies[cell.policy].1, &prepared.sizes()[cell.size]);
+        let load =
+            prepared.load(&request.policies[cell.policy].value, &prepared.sizes()[cell.size]);
         for &phase in &phases {
             for window in [Window::All, Window::Cold, Window::Steady] {
                 let counted = &result.counts.bucket(phase, window);
@@ -30,7 +32,7 @@ pub(super) fn rows(
                     continue;
                 }
                 let (policy, size) =
-                    (&request.policies[cell.policy].0, &prepared.sizes()[cell.size]);
+                    (&request.policies[cell.policy].text, &prepared.sizes()[cell.size]);
                 let belady_misses = match load.experts() {
                     0 => bound.counts.bucket(phase, window).misses(),
                     placed => {

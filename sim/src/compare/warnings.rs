@@ -3,9 +3,10 @@
 use hotset_policies::Slots;
 use hotset_traces::Shape;
 
-use crate::Window;
-use crate::prepare::{Preparation, Size, is_bound, is_sized, serves_as_bounds_do};
+use crate::prepare::{Preparation, is_bound, is_sized, serves_as_bounds_do};
 use crate::report::Row;
+use crate::size::Size;
+use crate::{Named, Window};
 
 /// All warnings, those of the sizes first.
 pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> {
@@ -22,9 +23,9 @@ pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> 
                 .to_owned(),
         );
     }
-    let bounds = request.policies.iter().filter(|(_, policy)| is_bound(policy));
-    warnings.extend(bounds.filter(|_| !serves_as_bounds_do(request)).map(|(name, _)| {
-        format!("{name} is a bound: its rows are without prefetch, every miss fetched")
+    let bounds = request.policies.iter().filter(|policy| is_bound(&policy.value));
+    warnings.extend(bounds.filter(|_| !serves_as_bounds_do(request)).map(|policy| {
+        format!("{} is a bound: its rows are without prefetch, every miss fetched", policy.text)
     }));
     warnings.extend(prepared.parts().split().map(|split| {
         format!(
@@ -39,7 +40,7 @@ pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> 
 fn left_out(prepared: &Preparation<'_>) -> Vec<String> {
     let (request, sizes) = (prepared.request(), prepared.sizes());
     let mut warnings = Vec::new();
-    for (policy, (name, _)) in request.policies.iter().enumerate() {
+    for (policy, Named { text: name, .. }) in request.policies.iter().enumerate() {
         for &scope in &request.scopes {
             let of_scope = |size: usize| sizes[size].scope == scope;
             let all = (0..sizes.len()).filter(|&size| of_scope(size)).count();

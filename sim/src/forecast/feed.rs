@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use hotset_policies::predict::{Layers, Opening, Predictor, Token};
+use hotset_policies::predict::{Layers, Opening, Predictor, Token, TokenPlace};
 use hotset_traces::Trace;
 
 use crate::capacity::dimensions;
@@ -179,7 +179,12 @@ impl<'a> Feed<'a> {
         let (lane, row) = self.tokens[index];
         let places = index * row_len..(index + 1) * row_len;
         let weights = if self.reads.weights { &self.weights[places.clone()] } else { &[] };
-        Token::new((lane, row, layer as u32), &self.layers, &self.routes[places], weights)
+        Token::new(
+            TokenPlace { lane, row, layer: layer as u32 },
+            &self.layers,
+            &self.routes[places],
+            weights,
+        )
     }
 
     /// The experts that a token of the step will use in a layer: for sources that know the future.

@@ -17,7 +17,7 @@ pub struct LayerDemand<'a> {
     pub deferred: u32,
     /// Distinct experts that are not computed at all, of `distinct` too.
     pub dropped: u32,
-    /// Distinct experts brought by a prefetch and demand for the first time.
+    /// Distinct experts brought by a prefetch and asked for the first time.
     pub prefetched: u32,
     /// Where each goes; looked at only for experts that were prefetched.
     pub placements: &'a [Placement],

@@ -1,20 +1,18 @@
 //! [`Timeline`]: the clock of one replay over one link.
 
-use std::ops::Range;
-
-use hotset_cost_models::{Contention, HostContention, Link};
+use hotset_cost_models::{Contention, Link};
 use hotset_policies::{Action, Placement, Plan};
 use hotset_traces::{Phase, Shape};
 
-use super::cancel::Cancellable;
+use super::ahead::CopiedAhead;
+use super::clock::Clock;
 use super::copies::{Copies, Ticket};
 use super::costs::Costs;
 use super::demand::LayerDemand;
 use super::model::{TimeModel, Wait};
-use super::overlap::{Job, beside};
-use super::record::{Lane, Recorder};
+use super::record::Recorder;
 use super::spent::{Splits, StepTime, Times};
-use super::split::{Judged, Slowdown, SplitEvent, judge};
+use super::split::{Judged, SplitEvent, judge};
 
 /// The layer that runs.
 #[derive(Debug, Default, Clone, Copy)]
@@ -31,6 +29,17 @@ struct Running {
     alone: u64,
 }
 
+/// The step that runs: when it began, and what it has queued since.
+#[derive(Debug, Clone, Copy)]
+struct RunningStep {
+    phase: Phase,
+    steady: bool,
+    tokens: u32,
+    begin: u64,
+    copies: u32,
+    prefetches: u32,
+}
+
 /// The clock of one replay over one link: call, for each step, [`begin_step`](Self::begin_step),
 /// then for each layer [`demand`](Self::demand), [`prefetch`](Self::prefetch) as often as copies
 /// are queued behind it, and [`finish_layer`](Self::finish_layer); then
@@ -39,72 +48,49 @@ struct Running {
 #[derive(Debug)]
 pub struct Timeline {
     costs: Costs,
-    copies: Copies,
     hits_first: bool,
-    contention: Contention,
-    host: HostContention,
-    /// Until when the host's cores are at work for layers before the one that runs.
-    host_busy: u64,
+    clock: Clock,
     judges_splits: bool,
-    /// Dense key of each layer's expert 0, and the copy that last brought each expert ahead.
-    bases: Vec<u32>,
-    ahead: Vec<Ticket>,
-    /// Whole layers that stream through two buffers.
-    buffers: [Ticket; 2],
+    ahead: CopiedAhead,
+    /// Experts of each layer, and whole layers that stream through two buffers.
     experts: Vec<u32>,
-    now: u64,
-    tokens: u32,
-    step_start: u64,
-    step_copies: u32,
-    step_prefetches: u32,
-    keep_steps: bool,
-    phase: Phase,
-    steady: bool,
-    row: usize,
+    buffers: [Ticket; 2],
+    step: RunningStep,
     running: Running,
     /// The layer's routing is known already.
     routed: bool,
-    /// Prefetches that may be taken back.
-    queue: Option<Box<Cancellable>>,
-    times: Times,
-    recorder: Option<Box<Recorder>>,
+    keep_steps: bool,
 }
 
 impl Timeline {
     /// A timeline of a model over a link. Every layer's expert bytes must be known.
     #[must_use]
     pub fn new(shape: &Shape, link: &Link, model: &TimeModel) -> Self {
-        let layers = shape.layers().len();
         let contention =
             if model.contention { link.contention.clone() } else { Contention::default() };
         let host = model.host_beside(link);
         let rate = link.host_kernel.map_or(host.host_ps_per_mib, |kernel| kernel.ps_per_mib);
-        Self {
-            costs: Costs::new(shape, link, &model.compute, rate),
-            copies: Copies::new(model.copies),
-            hits_first: model.wait == Wait::HitsFirst,
-            contention,
-            host,
-            host_busy: 0,
-            judges_splits: model.judges_splits && rate > 0,
-            bases: (0..layers).map(|layer| shape.key_base(layer)).collect(),
-            ahead: vec![Ticket::default(); shape.total_experts() as usize],
-            buffers: [Ticket::default(); 2],
-            experts: shape.layers().iter().map(|layer| layer.experts).collect(),
-            now: 0,
-            tokens: 0,
-            step_start: 0,
-            step_copies: 0,
-            step_prefetches: 0,
-            keep_steps: false,
+        let copies = Copies::new(model.copies);
+        let step = RunningStep {
             phase: Phase::Decode,
             steady: false,
-            row: 0,
+            tokens: 0,
+            begin: 0,
+            copies: 0,
+            prefetches: 0,
+        };
+        Self {
+            costs: Costs::new(shape, link, &model.compute, rate),
+            hits_first: model.wait == Wait::HitsFirst,
+            clock: Clock::new(shape.layers().len(), copies, contention, host),
+            judges_splits: model.judges_splits && rate > 0,
+            ahead: CopiedAhead::new(shape),
+            experts: shape.layers().iter().map(|layer| layer.experts).collect(),
+            buffers: [Ticket::default(); 2],
+            step,
             running: Running::default(),
             routed: false,
-            queue: None,
-            times: Times::new(layers),
-            recorder: None,
+            keep_steps: false,
         }
     }
 
@@ -118,7 +104,14 @@ impl Timeline {
     /// Records what ran when.
     #[must_use]
     pub fn with_recorder(mut self, recorder: Recorder) -> Self {
-        self.recorder = Some(Box::new(recorder));
+        self.clock.recorder = Some(Box::new(recorder));
+        self
+    }
+
+    /// Keeps track of the prefetches that are queued, so that they can be taken back.
+    #[must_use]
+    pub fn with_cancelling(mut self) -> Self {
+        self.ahead.keep_track();
         self
     }
 
@@ -126,53 +119,34 @@ impl Timeline {
     /// are in flight are waited for, so that no figure pays for another's.
     #[inline(always)]
     pub fn begin_step(&mut self, phase: Phase, steady: bool, tokens: u32) {
-        let row = self.times.row_of(phase, steady);
-        if row != self.row {
-            self.drain();
-        }
-        (self.phase, self.steady, self.row, self.tokens) = (phase, steady, row, tokens);
-        self.step_start = self.now;
-        (self.step_copies, self.step_prefetches) = (0, 0);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.begin_step();
-        }
+        self.clock.begin_step(phase, steady, self.running.layer);
+        let begin = self.clock.now;
+        self.step = RunningStep { phase, steady, tokens, begin, copies: 0, prefetches: 0 };
     }
 
     /// The layer's routing becomes known.
     #[inline(always)]
     fn route(&mut self, layer: usize) {
-        let dense = self.costs.dense(layer, self.tokens);
-        self.kernel(layer, dense, "dense");
-        self.copies.begin(self.now);
+        let dense = self.costs.dense(layer, self.step.tokens);
+        self.clock.kernel(layer, dense, "dense");
+        self.clock.copies.begin(self.clock.now);
     }
 
     /// The layer's routing becomes known, and copies of a prefetch for it that have not begun and
     /// that nobody wants are taken back: `unwanted` is told of each expert whose copy has not
     /// begun and says whether it is. The layer's [`demand`](Self::demand) follows. Only where
     /// copies run in order and were told to be kept track of.
-    pub fn route_and_cancel(&mut self, layer: usize, mut unwanted: impl FnMut(u32) -> bool) {
+    pub fn route_and_cancel(&mut self, layer: usize, unwanted: impl FnMut(u32) -> bool) {
         self.route(layer);
         self.routed = true;
-        let Some(mut queue) = self.queue.take() else { return };
-        let base = self.bases[layer];
-        let keys = base..base + self.experts[layer];
-        let unwanted = |key: u32| unwanted(key - base);
-        let cancelled = queue.cancel(&mut self.copies, &mut self.ahead, keys, unwanted);
-        self.step_prefetches = self.step_prefetches.saturating_sub(cancelled);
-        self.queue = Some(queue);
-    }
-
-    /// Keeps track of the prefetches that are queued, so that they can be taken back.
-    #[must_use]
-    pub fn with_cancelling(mut self) -> Self {
-        self.queue = Some(Box::default());
-        self
+        let cancelled = self.ahead.cancel(layer, &mut self.clock.copies, unwanted);
+        self.step.prefetches = self.step.prefetches.saturating_sub(cancelled);
     }
 
     /// Whether queued copies can be taken back: they run in order.
     #[must_use]
     pub fn can_cancel(&self) -> bool {
-        !self.copies.is_shared()
+        !self.clock.copies.is_shared()
     }
 
     /// The layer's routing becomes known and its missing experts are queued for copying.
@@ -182,7 +156,7 @@ impl Timeline {
         if !std::mem::take(&mut self.routed) {
             self.route(layer);
         }
-        self.step_copies += demand.copies;
+        self.step.copies += demand.copies;
         self.running = Running {
             layer,
             distinct: demand.distinct,
@@ -192,18 +166,20 @@ impl Timeline {
             waiting: demand.copies,
             alone: 0,
         };
-        if demand.prefetched > 0 || self.copies.is_shared() {
-            self.need_prefetched(&demand);
+        if demand.prefetched > 0 || self.clock.copies.is_shared() {
+            let late = self.ahead.need(layer, demand.placements, &mut self.clock.copies);
+            self.running.waiting += late;
+            self.clock.cell(layer).late += u64::from(late);
         }
         if self.judges_splits && demand.copies + demand.host > 0 {
             self.judge_split(&demand);
         }
         if demand.copies > 0 {
-            if self.recorder.is_some() {
+            if self.clock.recorder.is_some() {
                 self.demand_recorded(&demand);
             } else {
                 let size = self.costs.size(layer);
-                self.running.alone = self.copies.demand(size, demand.copies);
+                self.running.alone = self.clock.copies.demand(size, demand.copies);
             }
         }
     }
@@ -213,38 +189,16 @@ impl Timeline {
         let misses = demand.copies + demand.host;
         let event = SplitEvent {
             layer: demand.layer,
-            tokens: self.tokens,
+            tokens: self.step.tokens,
             distinct: demand.distinct,
             resident: demand.distinct.saturating_sub(misses + demand.dropped),
             misses,
-            busy: self.copies.left(self.now),
+            busy: self.clock.copies.left(self.clock.now),
         };
-        let slowed = Slowdown { copy: self.host.copy_permille, host: self.host.host_permille };
         let Judged { rule, best, uncontended, fetch_all, host_all } =
-            judge(&self.costs, &event, demand.copies, slowed);
-        let cell = self.times.cell(self.row + demand.layer);
-        cell.splits += Splits { rule, best, uncontended, fetch_all, host_all };
-    }
-
-    fn need_prefetched(&mut self, demand: &LayerDemand<'_>) {
-        let base = self.bases[demand.layer];
-        let mut late = 0;
-        for placement in demand.placements {
-            match placement.action {
-                Action::PrefetchHit => {
-                    let key = base + placement.expert;
-                    late += u32::from(self.copies.need(self.ahead[key as usize]));
-                }
-                Action::Fetch => {
-                    if let Some(key) = placement.evicted() {
-                        self.copies.follow(self.ahead[key as usize]);
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.running.waiting += late;
-        self.times.cell(self.row + demand.layer).late += u64::from(late);
+            judge(&self.costs, &event, demand.copies, self.clock.beside_host());
+        self.clock.cell(demand.layer).splits +=
+            Splits { rule, best, uncontended, fetch_all, host_all };
     }
 
     #[cold]
@@ -253,32 +207,22 @@ impl Timeline {
             |placement: &&Placement| matches!(placement.action, Action::Fetch | Action::Unplaced);
         let mut experts = demand.placements.iter().filter(copied).map(|p| p.expert);
         for _ in 0..demand.copies {
-            let begin = self.copies.last_arrival().max(self.now);
-            let size = self.costs.size(demand.layer);
-            self.running.alone = self.copies.demand(size, 1);
-            let end = self.copies.last_arrival();
-            self.record(Lane::Copy, "demand", demand.layer, experts.next(), begin..end);
+            let begin = self.clock.next_copy();
+            self.running.alone = self.clock.copies.demand(self.costs.size(demand.layer), 1);
+            self.clock.record_copy("demand", demand.layer, experts.next(), begin);
         }
     }
 
     /// Copies of a prefetch for `layer` are queued behind those of the layer that runs.
     pub fn prefetch(&mut self, layer: usize, plan: &Plan<'_>) {
-        let base = self.bases[layer];
         for placement in plan.placements {
             if placement.action == Action::Fetch {
-                let begin = self.copies.last_arrival().max(self.now);
-                let busy = self.copies.busy_until();
-                let ticket = self.copies.ahead(self.costs.size(layer), 1);
-                let key = base + placement.expert;
-                self.ahead[key as usize] = ticket;
-                if let Some(queue) = &mut self.queue {
-                    queue.push(key, busy, ticket);
-                }
-                self.step_prefetches += 1;
-                if self.recorder.is_some() {
-                    let span = begin..self.copies.last_arrival();
-                    self.record(Lane::Copy, "prefetch", layer, Some(placement.expert), span);
-                }
+                let begin = self.clock.next_copy();
+                let busy = self.clock.copies.busy_until();
+                let ticket = self.clock.copies.ahead(self.costs.size(layer), 1);
+                self.ahead.push(layer, placement.expert, busy, ticket);
+                self.step.prefetches += 1;
+                self.clock.record_copy("prefetch", layer, Some(placement.expert), begin);
             }
         }
     }
@@ -293,149 +237,67 @@ impl Timeline {
             // Its buffer was that of the layer before this one, which is done.
             self.queue_layer(layer + 1);
         }
-        let dense = self.costs.dense(layer, self.tokens);
-        self.kernel(layer, dense, "dense");
-        self.copies.begin(self.now);
-        let late = self.copies.need(self.buffers[layer % 2]);
+        self.route(layer);
+        let late = self.clock.copies.need(self.buffers[layer % 2]);
         let waiting = if late { distinct } else { 0 };
         self.running = Running { layer, distinct, waiting, alone: u64::MAX, ..Running::default() };
         self.finish_layer();
     }
 
     fn queue_layer(&mut self, layer: usize) {
-        self.copies.begin(self.now);
-        let begin = self.copies.last_arrival().max(self.now);
-        self.buffers[layer % 2] = self.copies.ahead(self.costs.size(layer), self.experts[layer]);
-        self.step_copies += self.experts[layer];
-        if self.recorder.is_some() {
-            let span = begin..self.copies.last_arrival();
-            self.record(Lane::Copy, "whole layer", layer, None, span);
-        }
+        self.clock.copies.begin(self.clock.now);
+        let begin = self.clock.next_copy();
+        let experts = self.experts[layer];
+        self.buffers[layer % 2] = self.clock.copies.ahead(self.costs.size(layer), experts);
+        self.step.copies += experts;
+        self.clock.record_copy("whole layer", layer, None, begin);
     }
 
     /// The layer's experts run once they are there.
     #[inline(always)]
     pub fn finish_layer(&mut self) {
         let Running { layer, distinct, host, deferred, dropped, waiting, alone } = self.running;
+        let (costs, tokens) = (&self.costs, self.step.tokens);
         let on_gpu = distinct - host - dropped;
-        let serves = host > 0 || self.host_busy > self.now;
-        let host_done = if serves { self.serve_on_host(layer, host, deferred) } else { 0 };
+        let mut host_done = 0;
+        if host > 0 || self.clock.host_is_busy() {
+            let work = |experts: u32| costs.size(layer).host.saturating_mul(u64::from(experts));
+            let (now, later) = (work(host - deferred), work(deferred));
+            host_done = self.clock.serve_on_host(layer, now, later);
+        }
         let mut left = on_gpu;
         if waiting > 0 {
             let ready = on_gpu - waiting;
-            if self.hits_first && ready > 0 && self.copies.arrived(self.now) > self.now {
-                let experts = self.costs.experts(layer, self.tokens, ready, distinct);
-                self.kernel(layer, experts, "experts (hits)");
+            let now = self.clock.now;
+            if self.hits_first && ready > 0 && self.clock.copies.arrived(now) > now {
+                let experts = costs.experts(layer, tokens, ready, distinct);
+                self.clock.kernel(layer, experts, "experts (hits)");
                 left = waiting;
             }
-            let wait = self.copies.arrived(self.now).saturating_sub(self.now);
-            let demand = wait.min(alone);
-            let cell = self.times.cell(self.row + layer);
-            cell.demand = cell.demand.saturating_add(demand);
-            cell.prefetch = cell.prefetch.saturating_add(wait - demand);
-            self.now = self.now.saturating_add(wait);
+            self.clock.wait_for_copies(layer, alone);
         }
-        if host_done > self.now {
-            self.times.cell(self.row + layer).host += host_done - self.now;
-            self.now = host_done;
-        }
-        let experts = self.costs.experts(layer, self.tokens, left, distinct);
-        self.kernel(layer, experts, "experts");
-    }
-
-    /// The host's cores serve experts from now on, behind what the layer before left them and beside
-    /// the copies. Returns when the layer has all that it waits for: they go on with what is deferred.
-    #[cold]
-    fn serve_on_host(&mut self, layer: usize, experts: u32, deferred: u32) -> u64 {
-        let each = self.costs.size(layer).host;
-        let late = each.saturating_mul(u64::from(deferred));
-        let work = each.saturating_mul(u64::from(experts - deferred));
-        let whole = work.saturating_add(late);
-        let work = work.saturating_add(self.host_busy.saturating_sub(self.now));
-        let queued = self.copies.left(self.now);
-        let ends = beside(
-            Job { alone: work, permille: self.host.host_permille },
-            Job { alone: queued, permille: self.host.copy_permille },
-        );
-        self.copies.hold(ends.second - queued);
-        let cell = self.times.cell(self.row + layer);
-        cell.host_work = cell.host_work.saturating_add(whole);
-        let done = self.now.saturating_add(ends.first);
-        self.host_busy = done.saturating_add(late);
-        self.record(Lane::Host, "host", layer, None, self.now..done);
-        done
-    }
-
-    /// A kernel runs, beside copies if there are any.
-    #[inline(always)]
-    fn kernel(&mut self, layer: usize, alone: u64, name: &'static str) {
-        let begin = self.now;
-        let queued = self.copies.left(begin);
-        let mut time = alone;
-        if queued > 0 && alone > 0 {
-            let ends = beside(
-                Job { alone, permille: self.contention.kernel_beside_copy_permille },
-                Job { alone: queued, permille: self.contention.copy_beside_kernel_permille },
-            );
-            self.copies.hold(ends.second - queued);
-            time = ends.first;
-        }
-        let cell = self.times.cell(self.row + layer);
-        cell.compute = cell.compute.saturating_add(alone);
-        cell.slowed = cell.slowed.saturating_add(time - alone);
-        self.now = begin.saturating_add(time);
-        if self.recorder.is_some() {
-            self.record(Lane::Compute, name, layer, None, begin..self.now);
-        }
+        self.clock.wait_for_host(layer, host_done);
+        let experts = costs.experts(layer, tokens, left, distinct);
+        self.clock.kernel(layer, experts, "experts");
     }
 
     /// The step ends with its last kernel and the host's learning of that; copies may go on.
     #[inline(always)]
     pub fn end_step(&mut self) {
         if self.costs.step > 0 {
-            let cell = self.times.cell(self.row + self.running.layer);
-            cell.compute = cell.compute.saturating_add(self.costs.step);
-            self.now = self.now.saturating_add(self.costs.step);
+            self.clock.spend(self.running.layer, self.costs.step);
         }
         if self.keep_steps {
-            let ps = self.now - self.step_start;
-            self.times.steps.push(StepTime {
-                ps,
-                copies: self.step_copies,
-                prefetches: self.step_prefetches,
-                phase: self.phase,
-                steady: self.steady,
-            });
+            let RunningStep { phase, steady, begin, copies, prefetches, .. } = self.step;
+            let ps = self.clock.now - begin;
+            self.clock.times.steps.push(StepTime { ps, copies, prefetches, phase, steady });
         }
     }
 
-    /// What the run took, its last copies included, and the recording if one was demand for.
+    /// What the run took, its last copies included, and the recording if one was asked for.
     #[must_use]
     pub fn finish(mut self) -> (Times, Option<Recorder>) {
-        self.drain();
-        (self.times, self.recorder.map(|recorder| *recorder))
-    }
-
-    fn drain(&mut self) {
-        let left = self.copies.left(self.now).max(self.host_busy.saturating_sub(self.now));
-        if left > 0 {
-            let cell = self.times.cell(self.row + self.running.layer);
-            cell.drained = cell.drained.saturating_add(left);
-            self.now = self.now.saturating_add(left);
-        }
-    }
-
-    #[cold]
-    fn record(
-        &mut self,
-        lane: Lane,
-        name: &'static str,
-        layer: usize,
-        expert: Option<u32>,
-        span: Range<u64>,
-    ) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.add(lane, name, layer as u32, expert, span);
-        }
+        self.clock.drain(self.running.layer);
+        (self.clock.times, self.clock.recorder.map(|recorder| *recorder))
     }
 }

@@ -6,7 +6,9 @@
 //! copy engines beside it, experts that the host serves on its cores. `docs/metrics.md` defines
 //! every figure; `docs/link-model.md` has where kernels and copies get their prices from.
 
+mod ahead;
 mod cancel;
+mod clock;
 mod copies;
 mod costs;
 mod demand;

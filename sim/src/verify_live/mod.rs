@@ -22,8 +22,8 @@ use self::points::{LiveToken, Point};
 use self::score::{median, percentile, r_squared};
 use crate::timeline::{Compute, StepTime, TimeModel, Timeline, Times};
 use crate::{
-    Compare, Forecast, POLICY_MEMORY, Parts, PhaseFilter, Prefetch, PrefetchSource, Preparation,
-    Scope, Semantics, Serving, SimError, Size, Training, Window, replay_timed,
+    Compare, Forecast, Named, POLICY_MEMORY, Parts, PhaseFilter, Prefetch, PrefetchSource,
+    Preparation, Scope, Semantics, Serving, SimError, Size, Training, Window, replay_timed,
 };
 
 /// Live points and what was predicted for them.
@@ -171,7 +171,7 @@ fn request(point: &Point, compute: Compute, link: &Link) -> Compare {
         _ => Prefetch::By(Forecast::new(PrefetchSource::Recorded)),
     };
     Compare {
-        policies: vec![("lru".to_owned(), PolicySpec::Lru(Default::default()))],
+        policies: vec![Named::new("lru", PolicySpec::Lru(Default::default()))],
         scopes: vec![Scope::Global],
         capacities: Vec::new(),
         links: vec![link.clone()],
@@ -195,7 +195,7 @@ fn predict(trace: &Trace, request: &Compare, slots: Slots) -> Result<Times, SimE
     let parts = Parts::untrained(Cow::Borrowed(trace));
     let size = Size { scope: Scope::Global, slots, resizes: Vec::new() };
     let prepared = Preparation::of(&parts, request)?;
-    let setting = prepared.setting(&request.policies[0].1, &size);
+    let setting = prepared.setting(&request.policies[0].value, &size);
     let timelines = prepared.timelines().into_iter().map(Timeline::with_steps).collect();
     let (steps, futures) = (prepared.steps(), prepared.futures());
     let (_, mut timelines) = replay_timed(trace, steps, futures, &setting, timelines)?;

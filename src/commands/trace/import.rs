@@ -1,12 +1,14 @@
 //! `hotset trace import`.
 
+use std::path::Path;
+
 use hotset::policies::nearest;
 use hotset::traces::{
     Detected, Format, ImportOptions, Imported, formats, histogram_formats, import_files,
     input_bytes, recognise_with, temporary_folder,
 };
 
-use crate::cli::{ImportArgs, LayerList};
+use crate::cli::{ImportArgs, LayerList, ReadArgs};
 use crate::fault::{Ending, Fault};
 use crate::flags::with_flags;
 use crate::output::Stoppable;
@@ -14,35 +16,8 @@ use crate::progress::Bytes;
 
 /// Imports files as one trace and writes it as `.hst`.
 pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
-    // One of the two would be without effect.
-    if args.phase.is_some() && !args.prompt_tokens.is_empty() {
-        return Err(Fault::Usage(
-            "--phase gives all tokens one phase, --prompt-tokens tells prompts from answers: give \
-             one of them"
-                .to_owned(),
-        ));
-    }
-    let list = |list: &Option<LayerList>| list.as_ref().map(|list| list.0.clone());
-    let options = ImportOptions {
-        experts: args.experts,
-        top_k: args.top_k,
-        layers: args.layers,
-        dense_layers: list(&args.dense_layers),
-        skip_layers: list(&args.skip_layers).unwrap_or_default(),
-        config: args.config.clone(),
-        prompt_tokens: args.prompt_tokens.clone(),
-        expert_bytes: args.expert_size,
-        name: args.name.clone(),
-        phase: args.phase.map(Into::into),
-        // There must be room for the trace there anyway; the system's folder may be in memory.
-        temporary: Some(temporary_folder(&args.output)),
-        columns: args
-            .columns
-            .iter()
-            .map(|column| (column.meaning.clone(), column.name.clone()))
-            .collect(),
-    };
-    let format = match &args.from {
+    let options = options(&args.read, &args.output)?;
+    let format = match &args.read.from {
         Some(name) => named(name)?,
         None => told(&args.input, &options)?,
     };
@@ -58,7 +33,46 @@ pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
     Ok(Ending::Passed)
 }
 
-fn named(name: &str) -> Result<Format, Fault> {
+/// What a person says of the files to read; columns that outgrow memory are kept beside `output`.
+fn options(args: &ReadArgs, output: &Path) -> Result<ImportOptions, Fault> {
+    // There must be room for the trace there anyway; the system's folder may be in memory.
+    Ok(ImportOptions { temporary: Some(temporary_folder(output)), ..args.options()? })
+}
+
+impl ReadArgs {
+    /// The same for a library.
+    pub(super) fn options(&self) -> Result<ImportOptions, Fault> {
+        // One of the two would be without effect.
+        if self.phase.is_some() && !self.prompt_tokens.is_empty() {
+            return Err(Fault::Usage(
+            "--phase gives all tokens one phase, --prompt-tokens tells prompts from answers: give \
+             one of them"
+                .to_owned(),
+        ));
+        }
+        let list = |list: &Option<LayerList>| list.as_ref().map(|list| list.0.clone());
+        Ok(ImportOptions {
+            experts: self.experts,
+            top_k: self.top_k,
+            layers: self.layers,
+            dense_layers: list(&self.dense_layers),
+            skip_layers: list(&self.skip_layers).unwrap_or_default(),
+            config: self.config.clone(),
+            prompt_tokens: self.prompt_tokens.clone(),
+            expert_bytes: self.expert_size,
+            name: self.name.clone(),
+            phase: self.phase.map(Into::into),
+            columns: self
+                .columns
+                .iter()
+                .map(|column| (column.meaning.clone(), column.name.clone()))
+                .collect(),
+            temporary: None,
+        })
+    }
+}
+
+pub(super) fn named(name: &str) -> Result<Format, Fault> {
     if let Some(format) = Format::from_name(name) {
         return Ok(format);
     }

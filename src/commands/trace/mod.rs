@@ -8,15 +8,15 @@ use std::path::Path;
 
 use hotset::reports::{Cell, Column, Output, Sheet};
 use hotset::traces::{
-    Codec, Detected, ImportOptions, Imported, Stats, Trace, import_files, input_bytes, recognise,
-    write_hst_watched,
+    Codec, Detected, HistogramFormat, ImportOptions, Imported, Stats, Trace, import_files,
+    input_bytes, recognise_with, write_hst_watched,
 };
 use serde::Serialize;
 
 pub use cut::{compose, export, slice};
 pub use import::import;
 
-use crate::cli::{ShuffleArgs, TraceArgs};
+use crate::cli::{InfoArgs, ShuffleArgs, TraceArgs};
 use crate::fault::{Ending, Fault};
 use crate::input::refuse_pipe;
 use crate::output::Stoppable;
@@ -51,29 +51,37 @@ pub fn shuffle(args: &ShuffleArgs) -> Result<Ending, Fault> {
 }
 
 /// Describes a trace, or a histogram, whatever format it has.
-pub fn info(args: &TraceArgs) -> Result<Ending, Fault> {
+pub fn info(args: &InfoArgs) -> Result<Ending, Fault> {
     args.trace.as_deref().map_or(Ok(()), refuse_pipe)?;
-    let (mut imported, mut warnings) = (None, Vec::new());
-    if let Some(path) = &args.trace {
-        match recognise(path) {
-            Ok(Some(Detected::Histogram(format))) => {
-                return histogram::show(path, format, &args.output);
-            }
-            Ok(Some(Detected::Trace(format))) => {
-                let paths = [path.clone()];
-                let bar = Bytes::new(input_bytes(format, &paths)?);
-                let Imported { trace, notes } =
-                    import_files(format, &paths, &ImportOptions::default(), &bar)?;
-                eprintln!("format: {}", format.info().name);
-                (imported, warnings) = (Some(trace), notes);
-            }
+    let options = args.read.options()?;
+    let said = args.read.from.is_some() || options != ImportOptions::default();
+    let detected = match (&args.trace, &args.read.from) {
+        (None, _) if said => return Err(Fault::Usage(NOTHING_TO_SAY.to_owned())),
+        (Some(_), Some(name)) => Some(match HistogramFormat::from_name(name) {
+            Some(format) => Detected::Histogram(format),
+            None => Detected::Trace(import::named(name)?),
+        }),
+        (Some(path), None) => match recognise_with(path, &options) {
+            Ok(detected) => detected,
             Err(fault @ hotset::traces::Error::Import { .. }) => return Err(fault.into()),
-            _ => {}
+            // The reader of traces says what is wrong.
+            Err(_) => None,
+        },
+        (None, _) => None,
+    };
+    let (trace, warnings) = match (&args.trace, detected) {
+        (Some(path), Some(Detected::Histogram(format))) => {
+            return histogram::show(path, format, &args.output);
         }
-    }
-    let trace = match imported {
-        Some(trace) => trace,
-        None => commands::open(args.trace.as_deref())?,
+        (Some(path), Some(Detected::Trace(format))) => {
+            let paths = [path.clone()];
+            let bar = Bytes::new(input_bytes(format, &paths)?);
+            let Imported { trace, notes } = import_files(format, &paths, &options, &bar)?;
+            eprintln!("format: {}", format.info().name);
+            (trace, notes)
+        }
+        (Some(_), _) if said => return Err(Fault::Usage(NOTHING_TO_SAY.to_owned())),
+        (path, _) => (commands::open(path.as_deref())?, Vec::new()),
     };
     let stats = Stats::of(&trace);
     let mut output = Output::new(&stats, sheets(&stats))?;
@@ -81,6 +89,9 @@ pub fn info(args: &TraceArgs) -> Result<Ending, Fault> {
     output::give(&output, &args.output)?;
     Ok(Ending::Passed)
 }
+
+const NOTHING_TO_SAY: &str = "an .hst trace says everything of itself: --from and what goes with it are for \
+                              files of other formats";
 
 fn sheets(stats: &Stats) -> Vec<Sheet> {
     let spread = |spread: &hotset::traces::Spread| {

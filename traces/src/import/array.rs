@@ -69,10 +69,6 @@ impl Dtype {
         }
     }
 
-    pub(super) fn is_float(self) -> bool {
-        matches!(self, Self::F16 | Self::F32 | Self::F64)
-    }
-
     /// Its name in messages.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -30,7 +30,8 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
         return Ok(Claim::Sure);
     }
     let columns = sniff.columns();
-    Claim::Likely.when(columns.contains(&"slot") && columns.contains(&"expert"))
+    let needed = ["phase", "step", "layer", "slot", "expert"];
+    Claim::Likely.when(needed.iter().all(|name| columns.contains(name)))
 }
 
 /// Where the columns are.

@@ -33,11 +33,11 @@ pub fn detect(path: impl AsRef<Path>) -> Option<Detected> {
     recognise(path).ok().flatten()
 }
 
-/// What a file or folder is, by its contents; `None` where they are nobody's.
+/// What a file or folder is, by its contents.
 ///
 /// # Errors
 /// [`Error::Io`] where it cannot be read; [`Error::Import`] where it is empty or no regular file,
-/// and where it is an array or an archive that no format can be read from.
+/// and, with what was found in it, where its contents are nobody's.
 pub fn recognise(path: impl AsRef<Path>) -> Result<Option<Detected>> {
     recognise_with(path, &ImportOptions::default())
 }
@@ -98,10 +98,9 @@ fn tell(sniff: &Sniff<'_>) -> Result<Option<Detected>> {
         }
         (Some(best), _) => Ok(Some(best)),
         (None, Some(fault)) => Err(fault),
-        (None, None) => match lookalikes::refusal(sniff) {
-            Some(problem) => Err(sniff.input.error("contents", problem)),
-            None => Ok(None),
-        },
+        // A folder may be one of files that are told one by one.
+        (None, None) if matches!(sniff.contents, sniff::Contents::Folder(_)) => Ok(None),
+        (None, None) => Err(sniff.input.error("contents", lookalikes::refusal(sniff))),
     }
 }
 
@@ -117,7 +116,8 @@ fn files(path: &Path, names: &[String], options: &ImportOptions) -> Result<Optio
     let first = recognise_with(&first, options)?;
     for file in files {
         if recognise_with(&file, options)? != first {
-            return Ok(None);
+            let problem = "its files are of several formats: name those that are to be read";
+            return Err(Error::import(path, "folder", problem));
         }
     }
     Ok(first)

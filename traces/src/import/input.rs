@@ -61,6 +61,11 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// Whether reading it leaves it there, as a pipe does not.
+    pub(super) fn can_be_read_again(&self) -> bool {
+        self.bytes.is_some() || self.path.is_file()
+    }
+
     pub(super) fn error(&self, place: impl Into<String>, problem: impl Into<String>) -> Error {
         Error::import(self.path, place, problem)
     }

@@ -4,13 +4,58 @@
 use serde_json::Value;
 
 use super::named::{self, Kind};
-use super::sniff::Sniff;
+use super::sniff::{Contents, Sniff};
 
-/// Why a text that no format claims is not read; nothing where it is like nothing known.
-pub(super) fn refusal(sniff: &Sniff<'_>) -> Option<String> {
-    if sniff.is_json() {
-        return json(sniff);
+/// Why a file that no format claims is not read: what was found in it, and what would settle it.
+pub(super) fn refusal(sniff: &Sniff<'_>) -> String {
+    let known = match &sniff.contents {
+        Contents::Text(_) if sniff.is_json() => json(sniff),
+        Contents::Text(_) => text(sniff),
+        _ => None,
+    };
+    known.unwrap_or_else(|| unknown(sniff))
+}
+
+/// What is in a file that is like nothing known.
+fn unknown(sniff: &Sniff<'_>) -> String {
+    let fix = "give `import::Format` where you know what it is; docs/recording.md has the files that \
+               are read";
+    let list = |names: &[String]| {
+        let shown: Vec<&str> = names.iter().take(12).map(String::as_str).collect();
+        shown.join(", ")
+    };
+    match &sniff.contents {
+        Contents::Text(text) if text.trim().is_empty() => {
+            "blank: it has no line of text".to_owned()
+        }
+        Contents::Text(_) => {
+            let line: String = sniff.first_line().chars().take(80).collect();
+            format!("its first line is {line:?}: no columns, keys or format that are known; {fix}")
+        }
+        Contents::Npz(names) => format!(
+            "arrays {}: none is called as ids or scores of experts are. Name the one that has them \
+             topk_ids or router_logits, or one for each layer layer_0, layer_1, ...",
+            list(names)
+        ),
+        Contents::Folder(names) => format!("a folder of {}: {fix}", list(names)),
+        _ if matches!(sniff.start[..], [0x80, 2..=5, ..]) => {
+            "a Python pickle: reading it would run code of the file, which is never done; save an \
+             array of numbers (numpy.save, torch.save)"
+                .to_owned()
+        }
+        _ => {
+            let start: Vec<String> =
+                sniff.start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            format!(
+                "binary, beginning with {}: no magic number that is known; {fix}",
+                start.join(" ")
+            )
+        }
     }
+}
+
+/// Why a text that is no JSON is not read; nothing where it is like nothing known.
+fn text(sniff: &Sniff<'_>) -> Option<String> {
     let line = sniff.first_line();
     if named::kind(sniff) == Some(Kind::Pairs) {
         return Some(format!(
@@ -101,6 +146,14 @@ fn json(sniff: &Sniff<'_>) -> Option<String> {
     let has = |parts: &[&str]| keys.iter().any(|key| parts.iter().any(|part| key.contains(part)));
     let shown = keys.iter().take(16).cloned().collect::<Vec<String>>().join(", ");
     let mut numbers = Numbers::default();
+    if let Some(Err(e)) = serde_json::Deserializer::from_str(text).into_iter::<Value>().next()
+        && e.is_eof()
+        && sniff.is_whole()
+    {
+        return Some(
+            "its first object does not end: the file is cut, or was being written".to_owned(),
+        );
+    }
     for document in serde_json::Deserializer::from_str(text).into_iter::<Value>().take(64) {
         let Ok(document) = document else { break };
         numbers.look(&document, 0);
@@ -133,7 +186,8 @@ fn json(sniff: &Sniff<'_>) -> Option<String> {
     {
         return Some(format!(
             "{found}: a list of experts for each layer, a selection of experts to pin, train or \
-             keep: it has no tokens and no order, so it is not routing, and no counts"
+             keep: it has no tokens and no order, so it is not routing, and no counts. Where they \
+             are counts, name them: {{\"expert_counts\": ..}}"
         ));
     }
     has(&["expert", "layer", "topk", "top_k", "router", "moe"]).then(|| {

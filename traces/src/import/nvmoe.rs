@@ -26,7 +26,9 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     // Pairs in a list; lists that lie deeper are those of tokens or layers.
     let line = sniff.first_line();
     let depth = line.chars().filter(|c| !c.is_whitespace()).take_while(|&c| c == '[').count();
-    Claim::Likely.when(depth == 2)
+    let first = line.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
+    let inner = first.split(']').next().unwrap_or_default();
+    Claim::Likely.when(depth == 2 && inner.split(',').count() == 2)
 }
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {

@@ -31,7 +31,21 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 };
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
-    Claim::Likely.when(matches!(sniff.start[..], [_, _, _, _, _, 0, 0, 0, b'{', ..]))
+    if !matches!(sniff.start[..], [_, _, _, _, _, 0, 0, 0, b'{', ..]) {
+        return Ok(Claim::No);
+    }
+    let file = SafeTensors::open(&sniff.input)?;
+    if ["expert_ids", "topk_ids"].iter().any(|name| file.tensors.contains_key(*name)) {
+        return Ok(Claim::Likely);
+    }
+    let names: Vec<&str> = file.tensors.keys().take(8).map(String::as_str).collect();
+    let problem = format!(
+        "tensors {}: none is called as ids or scores of experts are (a model's weights are no \
+         recording). Name the one that has them topk_ids or router_logits, or one for each layer \
+         layer_0, layer_1, ...",
+        names.join(", ")
+    );
+    Err(sniff.input.error("contents", problem))
 }
 
 fn import(input: &Input<'_>, into: &mut Collector<'_>) -> Result<()> {

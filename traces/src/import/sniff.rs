@@ -96,6 +96,11 @@ impl<'a> Sniff<'a> {
         self.input.path()
     }
 
+    /// Whether all of it was read.
+    pub(super) fn is_whole(&self) -> bool {
+        (self.start.len() as u64) < START
+    }
+
     /// The file's own name.
     pub(super) fn name(&self) -> String {
         self.path().file_name().unwrap_or_default().to_string_lossy().into_owned()

@@ -3,31 +3,19 @@
 //! Architectures agree on neither the names nor the rule: the first layers may be dense, or every other one, or a
 //! list says which.
 
-use super::Dense;
 use super::fields::Fields;
+use super::names::{
+    COUNT, DENSE_WIDTH, DRAFTS, FIRST_DENSE, HIDDEN, SHARED_COUNT, SHARED_WIDTH, TOP_K, WIDTH,
+};
 use crate::format::ExpertShape;
 use crate::model::ModelError;
-use crate::model::layer::{DenseMlp, Experts};
-
-/// Names of the number of experts.
-pub const COUNT: [&str; 4] =
-    ["num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"];
-/// Names of the experts chosen for a token.
-pub const TOP_K: [&str; 5] = [
-    "num_experts_per_tok",
-    "num_experts_per_token",
-    "experts_per_token",
-    "top_k_experts",
-    "moe_top_k",
-];
-/// Names of an expert's width.
-pub const WIDTH: [&str; 2] = ["moe_intermediate_size", "intermediate_size"];
+use crate::model::layer::{DenseMlp, Experts, SharedExperts};
 
 /// Refuses a model without routed experts before any other field is missed.
 pub fn refuse_dense(fields: &Fields<'_>) -> Result<(), ModelError> {
-    match fields.count(&COUNT)? {
-        Some(0) => Err(dense_model(fields)),
-        None if fields.has("hidden_size") => Err(dense_model(fields)),
+    match fields.at(0).count(COUNT)? {
+        Some(0) if fields.count(COUNT).is_ok() => Err(dense_model(fields)),
+        None if HIDDEN.iter().any(|name| fields.has(name)) => Err(dense_model(fields)),
         _ => Ok(()),
     }
 }
@@ -44,35 +32,44 @@ pub fn no_dense(fields: &Fields<'_>) -> ModelError {
 
 /// Whether each layer has experts.
 pub fn moe_layers(fields: &Fields<'_>, layers: u64) -> Result<Vec<bool>, ModelError> {
-    if let Some(pattern) = fields.text("hybrid_override_pattern") {
-        if pattern.len() as u64 != layers || !pattern.bytes().all(|part| b"M*E-".contains(&part)) {
-            let why = format!("is not {layers} letters of M, *, E and -");
-            return Err(fields.invalid("hybrid_override_pattern", why));
-        }
-        return Ok(pattern.bytes().map(|part| part == b'E').collect());
-    }
     if let Some(kinds) = fields.words("mlp_layer_types", layers)? {
         return Ok(kinds.iter().map(|kind| *kind != "dense").collect());
     }
-    if let Some(flags) = fields.flags("moe_layer_freq", layers)? {
-        return Ok(flags);
+    for name in ["moe_layer_freq", "is_moe_layer", "moe_layer_layout"] {
+        if let Some(flags) = fields.flags(name, layers)? {
+            // Exaone says it a second time.
+            let _ = fields.has("first_last_k_dense_replace");
+            return Ok(flags);
+        }
     }
-    if let Some(listed) = fields.list("moe_layers")? {
-        return Ok((0..layers).map(|layer| listed.contains(&layer)).collect());
+    for name in ["moe_layers", "moe_layers_enum"] {
+        if let Some(listed) = fields.list(name)? {
+            return Ok((0..layers).map(|layer| listed.contains(&layer)).collect());
+        }
     }
-    let first = fields.count(&["first_k_dense_replace"])?.unwrap_or(0);
-    let every = |name: &str| -> Result<u64, ModelError> {
-        match fields.count(&[name])? {
-            Some(0) => Err(fields.invalid(name, "is 0: give 1 for every layer")),
+    if let Some(period @ 1..) = fields.count(&["expert_layer_period"])? {
+        let offset = fields.count(&["expert_layer_offset"])?.unwrap_or(0);
+        return Ok((0..layers).map(|layer| layer % period == offset).collect());
+    }
+    by_steps(fields, layers)
+}
+
+/// The first few are dense, and of the rest every so many has experts.
+fn by_steps(fields: &Fields<'_>, layers: u64) -> Result<Vec<bool>, ModelError> {
+    let first = fields.count(FIRST_DENSE)?.unwrap_or(0);
+    let last = fields.count(&["moe_layer_end_index"])?.unwrap_or(layers);
+    let every = |names: &[&str]| -> Result<u64, ModelError> {
+        match fields.count(names)? {
+            Some(0) => Err(fields.invalid(names[0], "is 0: give 1 for every layer")),
             step => Ok(step.unwrap_or(1)),
         }
     };
-    let frequency = every("moe_layer_freq")?;
-    let sparse_step = every("decoder_sparse_step")?;
-    let interleave = every("interleave_moe_layer_step")?;
+    let frequency = every(&["moe_layer_freq"])?;
+    let sparse_step = every(&["decoder_sparse_step", "moe_layer_interval", "moe_layer_frequency"])?;
+    let interleave = every(&["interleave_moe_layer_step", "moe_every_n_layers"])?;
     let dense = fields.list("mlp_only_layers")?.unwrap_or_default();
     let has = |layer: u64| {
-        layer >= first
+        (first..=last).contains(&layer)
             && layer.is_multiple_of(frequency)
             && (layer + 1).is_multiple_of(sparse_step)
             && (layer + 1).is_multiple_of(interleave)
@@ -81,26 +78,39 @@ pub fn moe_layers(fields: &Fields<'_>, layers: u64) -> Result<Vec<bool>, ModelEr
     Ok((0..layers).map(has).collect())
 }
 
+/// Whether feed-forward parts have a gate: three matrices, else two.
+fn gated(fields: &Fields<'_>) -> bool {
+    fields.architecture != "nemotron_h" && fields.text("mlp_hidden_act") != Some("relu2")
+}
+
 /// The expert part of a layer that has one.
 pub fn experts(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Experts, ModelError> {
-    let hidden = fields.need_width(&["hidden_size"])?;
-    let count = fields.need_count(&COUNT)?;
-    let top_k = fields.need_count(&TOP_K)?;
+    let hidden = fields.need_width(HIDDEN)?;
+    let count = fields.need_count(COUNT)?;
+    let top_k = fields.need_count(TOP_K)?;
+    // Experts that do nothing have a row of the router and may be chosen.
+    let empty = fields.count(&["zero_expert_num"])?.unwrap_or(0);
+    if empty > 0 && notes.is_empty() {
+        notes.push(format!(
+            "{empty} experts do nothing: of the {top_k} that a token chooses some are these, and fewer parameters active \
+             than counted"
+        ));
+    }
     if top_k > count {
         return Err(fields.invalid(TOP_K[0], format!("chooses {top_k} of {count} experts")));
     }
-    let inner = fields.need_width(&WIDTH)?;
-    let latent = fields.width(&["moe_latent_size"])?;
+    let inner = fields.need_width(WIDTH)?;
+    let latent = fields.width(&["moe_latent_size", "moe_hidden_size"])?;
+    let latent = latent.filter(|latent| *latent != hidden);
     let routed_width = fields.width(&["routed_expert_hidden_size"])?;
-    if routed_width.is_some() {
+    if routed_width.is_some() && notes.is_empty() {
         notes.push("projections into the routed experts' own width are not counted".into());
     }
     let io = latent.or(routed_width).unwrap_or(hidden);
-    let gated = fields.architecture != "nemotron_h";
     let gpt_oss = fields.architecture == "gpt_oss";
     // Bounded far below 2^32 by the fields.
     let shape = ExpertShape {
-        matrices: if gated { 3 } else { 2 },
+        matrices: if gated(fields) { 3 } else { 2 },
         io_width: io as u32,
         inner_width: inner as u32,
         biases: gpt_oss,
@@ -109,50 +119,76 @@ pub fn experts(fields: &Fields<'_>, notes: &mut Vec<String>) -> Result<Experts, 
         "gpt_oss" => count,
         // A scale for each element of its input, and one for each expert.
         "gemma4_text" => hidden + count,
+        // Biases that balance the load are among the published parameters of these.
+        "afmoe" | "laguna" | "lfm2_moe" | "bailing_moe" | "bailing_moe_linear" | "minimax_m2" => {
+            if fields.architecture == "minimax_m2" {
+                0
+            } else {
+                count
+            }
+        }
         _ => 0,
     };
     Ok(Experts {
         count: count as u32,
         top_k: top_k as u32,
         shape,
-        shared: shared(fields, hidden, inner)?,
-        router_extra,
+        shared: shared(fields, inner)?,
+        router_extra: router_extra + empty * hidden,
         latent_projections: latent.map_or(0, |latent| 2 * hidden * latent),
     })
 }
 
-/// Weights of the shared experts.
-fn shared(fields: &Fields<'_>, hidden: u64, inner: u64) -> Result<u64, ModelError> {
-    let shared_count = fields.count(&["n_shared_experts", "num_shared_experts"])?.unwrap_or(0);
-    if let Some(width) = fields.width(&["moe_shared_expert_intermediate_size"])? {
-        return Ok(2 * hidden * width * shared_count.max(1));
-    }
-    // Qwen writes 0 where there is none, and gates the one there is.
-    if let Some(width) = fields.count(&["shared_expert_intermediate_size"])? {
-        return Ok(if width == 0 { 0 } else { 3 * hidden * width + hidden });
+/// The shared experts.
+fn shared(fields: &Fields<'_>, inner: u64) -> Result<SharedExperts, ModelError> {
+    let count = fields.count(SHARED_COUNT)?;
+    let matrices = if gated(fields) { 3 } else { 2 };
+    let plain = |inner| SharedExperts { matrices, inner, gated: false };
+    // Zero where there is none.
+    if let Some(width) = fields.count(SHARED_WIDTH)? {
+        if width == 0 || count == Some(0) {
+            return Ok(SharedExperts::default());
+        }
+        let gate = ["qwen", "hunyuan_vl"].iter().any(|name| fields.architecture.starts_with(name));
+        return Ok(SharedExperts { gated: gate, ..plain(width * count.unwrap_or(1)) });
     }
     if fields.architecture == "llama4_text" {
-        return Ok(3 * hidden * inner);
+        return Ok(plain(inner));
     }
-    Ok(3 * hidden * inner * shared_count)
+    match count.unwrap_or(0) {
+        0 => Ok(SharedExperts::default()),
+        count => Ok(plain(inner * count)),
+    }
 }
 
 /// The dense feed-forward part of layers that have one, where its width is given.
-pub fn dense(fields: &Fields<'_>) -> Result<Dense, ModelError> {
-    let names = ["intermediate_size_mlp", "dense_intermediate_size", "intermediate_size"];
-    let matrices = if fields.architecture == "nemotron_h" { 2 } else { 3 };
-    Ok(fields.width(&names)?.map(|inner| DenseMlp { matrices, inner }))
+pub fn dense(fields: &Fields<'_>) -> Result<Option<DenseMlp>, ModelError> {
+    let matrices = if gated(fields) { 3 } else { 2 };
+    Ok(fields.width(DENSE_WIDTH)?.map(|inner| DenseMlp { matrices, inner }))
+}
+
+/// A dense part beside the experts of a layer that has them.
+pub fn beside_experts(fields: &Fields<'_>) -> Result<Option<DenseMlp>, ModelError> {
+    if fields.architecture == "gemma4_text" || fields.flag("residual_moe")? {
+        return dense(fields)?.ok_or_else(|| no_dense(fields)).map(Some);
+    }
+    // Arctic's is as wide as the hidden state.
+    if fields.flag("parallel_attn_mlp_res")? || fields.architecture == "arctic" {
+        let inner = fields.need_width(HIDDEN)?;
+        return Ok(Some(DenseMlp { matrices: 3, inner }));
+    }
+    Ok(None)
 }
 
 /// Draft layers of multi-token prediction.
 pub fn mtp_layers(fields: &Fields<'_>) -> Result<u32, ModelError> {
-    let names = ["num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"];
     // At most 2^16 here; the model's own check refuses more than it can have.
-    Ok(fields.count(&names)?.unwrap_or(0) as u32)
+    Ok(fields.count(DRAFTS)?.unwrap_or(0) as u32)
 }
 
 /// Whether draft layers come with copies of embedding and head: DeepSeek-V3 and GLM are published so.
 pub fn mtp_copies_embedding(fields: &Fields<'_>) -> Result<bool, ModelError> {
-    let published = ["deepseek_v3", "deepseek_v32", "glm4_moe", "glm_moe_dsa"];
-    Ok(published.contains(&fields.architecture) || fields.flag("mtp_use_dedicated_embeddings")?)
+    let published = ["deepseek_v3", "deepseek_v32", "glm4_moe"].contains(&fields.architecture);
+    let name = "mtp_use_dedicated_embeddings";
+    if fields.has(name) { fields.flag(name) } else { Ok(published) }
 }

@@ -81,14 +81,14 @@ fn nested_text_configurations_and_fields_outside_of_them() {
 
 #[test]
 fn every_synonym() {
-    for name in experts::COUNT {
+    for name in names::COUNT {
         let mut config = without("num_experts");
-        config[name] = json!(8);
+        config[*name] = json!(8);
         assert_eq!(read(&config).unwrap().expert_count(), 32, "{name}");
     }
-    for name in experts::TOP_K {
+    for name in names::TOP_K {
         let mut config = without("num_experts_per_tok");
-        config[name] = json!(2);
+        config[*name] = json!(2);
         assert_eq!(read(&config).unwrap().moe_layers().next().unwrap().1.top_k, 2, "{name}");
     }
     let narrow = without("moe_intermediate_size");
@@ -176,8 +176,9 @@ fn absent_fields_are_named_all_at_once() {
     assert_eq!(
         refusal(&config),
         "test: architecture `qwen3_moe` needs vocab_size, num_experts_per_tok \
-         (num_experts_per_token, experts_per_token, top_k_experts, moe_top_k), which the \
-         configuration lacks"
+         (num_experts_per_token, experts_per_token, top_k_experts, moe_top_k, moe_topk, moe_k, \
+         num_selected_experts, num_active_experts, n_activated_experts, moe_router_topk, \
+         moe_num_active_primary_experts), which the configuration lacks"
     );
 }
 

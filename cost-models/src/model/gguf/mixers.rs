@@ -5,8 +5,8 @@ use super::keys::Keys;
 use super::reader::Value;
 use crate::model::ModelError;
 use crate::model::layer::{
-    AttentionSpan, GatedDelta, HeadsAttention, Indexer, KimiDelta, LatentAttention, Mamba2, Mixer,
-    QkNorm,
+    AttentionSpan, GatedDelta, HeadsAttention, Indexer, KimiDelta, LatentAttention, Mamba1, Mamba2,
+    Mixer, OutputGate, QkNorm, ShortConv,
 };
 
 /// The mixer of one layer.
@@ -19,6 +19,12 @@ pub fn mixer(
     let has = |start: &str| tensors.keys().any(|name| name.starts_with(start));
     if has("ssm_") {
         return recurrent(keys, &has);
+    }
+    if has("shortconv.") {
+        return Ok(Mixer::ShortConv(ShortConv {
+            width: keys.need_width("embedding_length")?,
+            kernel: keys.need_count("shortconv.l_cache")?,
+        }));
     }
     if has("attn_kv_a_mqa") {
         return latent(keys, &has);
@@ -41,10 +47,20 @@ fn recurrent(keys: &Keys<'_>, has: &impl Fn(&str) -> bool) -> Result<Mixer, Mode
             heads: keys.of_layer("attention.head_count", 0)?.unwrap_or(1),
             width: keys.need_width("kda.head_dim")?,
             kernel,
+            whole_gates: !has("ssm_f_b"),
+        }));
+    }
+    let inner = keys.need_width("ssm.inner_size")?;
+    if has("ssm_x") {
+        return Ok(Mixer::Mamba1(Mamba1 {
+            inner,
+            state: keys.need_width("ssm.state_size")?,
+            kernel,
+            rank: keys.need_count("ssm.time_step_rank")?,
+            conv_bias: has("ssm_conv1d.bias"),
         }));
     }
     let heads = keys.need_count("ssm.time_step_rank")?;
-    let inner = keys.need_width("ssm.inner_size")?;
     let state = keys.need_width("ssm.state_size")?;
     let groups = keys.count("ssm.group_count")?.unwrap_or(1).max(1);
     if !inner.is_multiple_of(heads) {
@@ -99,6 +115,7 @@ fn latent(keys: &Keys<'_>, has: &impl Fn(&str) -> bool) -> Result<Mixer, ModelEr
         nope: key.saturating_sub(rope),
         value: keys.width("attention.value_length_mla")?.unwrap_or(key.saturating_sub(rope)),
         indexer,
+        output_gate: OutputGate::None,
     }))
 }
 
@@ -109,7 +126,12 @@ fn plain(query_heads: u64, kv_heads: u64) -> HeadsAttention {
         key_width: 1,
         value_width: 1,
         span: AttentionSpan::Full,
-        output_gate: false,
+        output_gate: OutputGate::None,
+        query_rank: None,
+        convolved: (0, 0),
+        relative: 0,
+        borrows_keys: false,
+        indexer: None,
         qkv_bias: false,
         output_bias: false,
         qk_norm: QkNorm::None,
@@ -145,13 +167,18 @@ fn span(keys: &Keys<'_>, layer: u64) -> Result<AttentionSpan, ModelError> {
         let full = (layer + 1).is_multiple_of(4);
         return Ok(if full { AttentionSpan::Full } else { AttentionSpan::Chunked(8192) });
     }
-    let window = keys.tokens("attention.sliding_window")?.filter(|window| *window > 0);
+    // A window as long as the context is none.
+    let context = keys.tokens("context_length")?.unwrap_or(u64::MAX);
+    let window = keys.tokens("attention.sliding_window")?;
+    let window = window.filter(|window| *window > 0 && *window < context);
     let Some(window) = window else { return Ok(AttentionSpan::Full) };
     let sliding = match keys.get("attention.sliding_window_pattern") {
         Some(Value::List(list)) => list.get(layer as usize).is_some_and(|flag| *flag != 0),
         Some(Value::Number(every @ 1..)) => !(layer + 1).is_multiple_of(*every),
         _ => match keys.architecture {
             "gpt-oss" => layer.is_multiple_of(2),
+            "afmoe" | "exaone-moe" => !(layer + 1).is_multiple_of(4),
+            "smallthinker" => !layer.is_multiple_of(4),
             _ => return Err(keys.unknown("it names a window but not the layers that have it")),
         },
     };

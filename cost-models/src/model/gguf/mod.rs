@@ -5,6 +5,7 @@
 
 mod keys;
 mod mixers;
+mod parts;
 mod reader;
 mod sizes;
 
@@ -12,10 +13,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::bytes::{LayerExperts, WeightBytes};
-use super::layer::{DenseMlp, Experts, Layer};
+use super::layer::{Experts, Layer};
 use super::{Model, ModelError, Parameters, Stored};
 use crate::format::ExpertShape;
 use keys::Keys;
+use parts::{dense, shared};
 pub use reader::{Header, TensorInfo, Value, read_header};
 use sizes::{Sized, sized};
 
@@ -106,6 +108,7 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
             norm_after_mixer: 0,
             other_norms: 0,
             streams: 1,
+            stream_rank: None,
         });
     }
     if experts_of_layers.is_empty() {
@@ -121,6 +124,7 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
         hidden: keys.need_width("embedding_length")?,
         vocab: keys.vocab(vocab)?,
         tied: parts.weights.lm_head == 0,
+        tables: 0,
         max_context: keys.tokens("context_length")?,
         layers,
         mtp_layers,
@@ -131,6 +135,7 @@ fn from_headers(headers: &[Header], path: &Path) -> Result<Model, ModelError> {
             weights: parts.weights,
             parameters: Some(parts.parameters),
             skipped: 0,
+            by_rules: false,
             expert_types: types.iter().map(|(kind, count)| format!("{count} x {kind}")).collect(),
         }),
         notes,
@@ -260,14 +265,12 @@ fn experts(
     if top_k > count {
         return Err(keys.invalid("expert_used_count", format!("is {top_k} of {count} experts")));
     }
-    let shared = tensors.iter().filter(|(name, _)| name.contains("_shexp"));
-    let shared = shared.map(|(_, tensor)| tensor.elements).fold(0, u64::saturating_add);
     let experts = Experts {
         // Bounded by need_count.
         count: count as u32,
         top_k: top_k as u32,
         shape,
-        shared,
+        shared: shared(tensors),
         router_extra: 0,
         latent_projections: 0,
     };
@@ -281,14 +284,6 @@ fn expert_types(tensors: &LayerTensors<'_>) -> String {
     kinds.sort_unstable();
     kinds.dedup();
     kinds.join(" + ")
-}
-
-fn dense(tensors: &LayerTensors<'_>) -> Option<DenseMlp> {
-    let up = tensors.get("ffn_up.weight")?;
-    let matrices = if tensors.contains_key("ffn_gate.weight") { 3 } else { 2 };
-    let inner = *up.dimensions.get(1)?;
-    // A width beyond any model's is not worth showing, and would overflow.
-    (inner <= 1 << 22).then_some(DenseMlp { matrices, inner })
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@
 
 use std::sync::Arc;
 
+use crate::occupancy::counted_in;
 use crate::structures::memory::{array, sum};
 use crate::structures::position_set::PositionSet;
-use crate::{Event, Key, Need, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Event, Key, Need, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 pub(super) const INFO: PolicyInfo = PolicyInfo {
@@ -116,8 +117,7 @@ pub struct Belady<const EVENTS: bool> {
     owners: Vec<Key>,
     /// Residents that are never used again, the first to leave.
     finished: Vec<Key>,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl<const EVENTS: bool> Belady<EVENTS> {
@@ -131,8 +131,7 @@ impl<const EVENTS: bool> Belady<EVENTS> {
             residents: PositionSet::new(future.accesses.len()),
             owners: vec![0; (8 * pool.keys as usize).next_power_of_two().min(OWNERS)],
             finished: Vec::with_capacity(pool.keys as usize),
-            len: 0,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
             future,
         }
     }
@@ -175,8 +174,8 @@ impl<const EVENTS: bool> Belady<EVENTS> {
     }
 
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<Key> {
-        if let Some(&key) = self.finished.iter().rev().find(|&&key| room.may_evict(key)) {
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        if let Some(&key) = self.finished.iter().rev().find(|&&key| may_leave(key)) {
             return Some(key);
         }
         let mut farthest = self.residents.max();
@@ -185,7 +184,7 @@ impl<const EVENTS: bool> Belady<EVENTS> {
                 return None;
             }
             let key = self.owner(position);
-            if room.may_evict(key) {
+            if may_leave(key) {
                 return Some(key);
             }
             farthest = self.residents.max_below(position);
@@ -198,13 +197,11 @@ impl<const EVENTS: bool> Policy for Belady<EVENTS> {
     const OBSERVES: bool = EVENTS;
     const READS_WEIGHTS: bool = false;
 
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.filed[key as usize] != ABSENT
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -216,27 +213,19 @@ impl<const EVENTS: bool> Policy for Belady<EVENTS> {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.file(key);
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
-        self.remove(victim);
-        room.evict(victim);
-        true
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
+        self.discard(victim);
+        Some(victim)
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         let filed = std::mem::replace(&mut self.filed[key as usize], ABSENT);
         if filed == NEVER {
             // Almost always the last one: victims are searched from the end.
@@ -246,11 +235,6 @@ impl<const EVENTS: bool> Policy for Belady<EVENTS> {
         } else {
             self.residents.remove(filed);
         }
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn begin_event(&mut self, event: &Event<'_>) {
@@ -264,8 +248,8 @@ impl<const EVENTS: bool> Policy for Belady<EVENTS> {
 
     fn validate(&self) -> Result<(), String> {
         let resident = self.filed.iter().filter(|&&filed| filed != ABSENT).count() as u32;
-        if resident != self.len || resident > self.capacity {
-            return Err(format!("{resident} resident, len {}", self.len));
+        if resident != self.slots.taken || resident > self.slots.capacity {
+            return Err(format!("{resident} resident, len {}", self.slots.taken));
         }
         let finished = self.filed.iter().filter(|&&filed| filed == NEVER).count();
         if finished != self.finished.len() {

@@ -5,9 +5,10 @@
 //! order of count, so every operation is O(1) (K. Shah, A. Mitra, D. Matani, "An O(1) algorithm
 //! for implementing the LFU cache eviction scheme", 2010).
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -46,8 +47,7 @@ pub struct Lfu {
     buckets: Vec<Bucket>,
     lowest: u32,
     free: u32,
-    len: u32,
-    capacity: u32,
+    pub(crate) slots: Occupancy,
 }
 
 impl Lfu {
@@ -68,8 +68,7 @@ impl Lfu {
             buckets: (0..spare).map(empty).collect(),
             lowest: NONE,
             free: 0,
-            len: 0,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -163,12 +162,12 @@ impl Lfu {
     }
 
     #[inline(always)]
-    pub(crate) fn victim<R: Room>(&self, room: &R) -> Option<Key> {
+    pub(crate) fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let mut bucket = self.lowest;
         while bucket != NONE {
             let mut key = self.buckets[bucket as usize].oldest;
             while key != NONE {
-                if room.may_evict(key) {
+                if may_leave(key) {
                     return Some(key);
                 }
                 key = self.nodes[key as usize].newer;
@@ -193,13 +192,11 @@ impl Listed for Lfu {
 }
 
 impl Policy for Lfu {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.nodes[key as usize].bucket != NONE
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -212,34 +209,21 @@ impl Policy for Lfu {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         let bucket = self.bucket_above(NONE, 1);
         self.append(bucket, key);
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
-        self.remove(victim);
-        room.evict(victim);
-        true
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
+        self.discard(victim);
+        Some(victim)
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.detach(key);
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
@@ -263,8 +247,8 @@ impl Policy for Lfu {
             }
             (lower, count, bucket) = (bucket, this.count, this.higher);
         }
-        if members != self.len || members > self.capacity {
-            return Err(format!("{members} members, len {}", self.len));
+        if members != self.slots.taken || members > self.slots.capacity {
+            return Err(format!("{members} members, len {}", self.slots.taken));
         }
         Ok(())
     }

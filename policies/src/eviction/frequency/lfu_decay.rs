@@ -7,11 +7,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::registry::share;
 use crate::structures::lazy_heap::LazyHeap;
 use crate::structures::memory::{array, sum};
-use crate::{Config, History, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, History, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -88,7 +89,7 @@ pub struct LfuDecay {
     weight: f64,
     growth: f64,
     history: History,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl LfuDecay {
@@ -105,7 +106,7 @@ impl LfuDecay {
             weight: 1.0,
             growth: libm::exp2(half_life.recip()).min(HIGHEST),
             history: config.history,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -137,13 +138,11 @@ impl Listed for LfuDecay {
 }
 
 impl Policy for LfuDecay {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.resident[key as usize]
-    }
-
-    fn len(&self) -> u32 {
-        self.heap.len()
     }
 
     #[inline(always)]
@@ -158,44 +157,33 @@ impl Policy for LfuDecay {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.heap.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.hit(key);
         self.resident[key as usize] = true;
         self.heap.push(self.values[key as usize].rank(), key);
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let now = |key: Key| self.values[key as usize].rank();
-        let Some(victim) = self.heap.pop(now, |key| room.may_evict(key)) else {
-            return false;
-        };
+        let victim = self.heap.pop(now, &may_leave)?;
         self.resident[victim as usize] = false;
         if self.history == History::Forgotten {
             self.values[victim as usize] = Value::NONE;
         }
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.resident[key as usize] = false;
         self.values[key as usize] = Value::NONE;
         self.heap.remove(key, |key| self.values[key as usize].rank());
     }
 
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
-    }
-
     fn validate(&self) -> Result<(), String> {
         self.heap.validate(|key| self.values[key as usize].rank())?;
         let resident = self.resident.iter().filter(|&&here| here).count() as u32;
-        if resident != self.heap.len() || resident > self.capacity {
+        if resident != self.heap.len() || resident > self.slots.capacity {
             return Err(format!("{resident} resident, {} in the heap", self.heap.len()));
         }
         Ok(())

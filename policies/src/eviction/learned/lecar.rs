@@ -7,13 +7,12 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::registry::share;
 use crate::structures::memory::{array, sum};
 use crate::structures::queues::Queues;
-use crate::{
-    Anyone, Config, Key, Lfu, Need, NoConfig, Parameter, Policy, PolicyInfo, PoolShape, Room,
-};
+use crate::{Config, Key, Lfu, Need, NoConfig, Parameter, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -76,7 +75,6 @@ pub struct LeCar {
     now: u64,
     rng: Pcg64Mcg,
     config: LeCarConfig,
-    capacity: u32,
     /// The loss at each age in accesses, for the capacity that the pool was built with.
     losses: Vec<f64>,
     losses_of: u32,
@@ -104,14 +102,12 @@ impl LeCar {
     pub fn configured(pool: &PoolShape, config: &LeCarConfig) -> Self {
         Self {
             queues: Queues::new(pool.keys),
-            // Evictions are decided here, so it never has to make room itself.
-            uses: Lfu::new(&PoolShape::flat(pool.keys, pool.keys)),
+            uses: Lfu::new(pool),
             left: vec![(0, false); pool.keys as usize],
             weight: 0.5,
             now: 0,
             rng: Pcg64Mcg::seed_from_u64(config.seed),
             config: *config,
-            capacity: pool.capacity,
             losses: (0..tabled_losses(pool.capacity))
                 .map(|age| loss(config, u64::from(age), pool.capacity))
                 .collect(),
@@ -124,8 +120,8 @@ impl LeCar {
         let (at, by_lru) = self.left[key as usize];
         let age = self.now - at;
         let loss = match self.losses.get(age as usize) {
-            Some(&loss) if self.capacity == self.losses_of => loss,
-            _ => loss(&self.config, age, self.capacity),
+            Some(&loss) if self.uses.slots.capacity == self.losses_of => loss,
+            _ => loss(&self.config, age, self.uses.slots.capacity),
         };
         let (mut lru, mut lfu) = (self.weight, 1.0 - self.weight);
         if by_lru {
@@ -153,7 +149,7 @@ impl Listed for LeCar {
     fn memory(pool: &PoolShape, _: &LeCarConfig) -> u64 {
         sum([
             Queues::<2>::memory(pool.keys),
-            <Lfu as Listed>::memory(&PoolShape::flat(pool.keys, pool.keys), &NoConfig {}),
+            <Lfu as Listed>::memory(pool, &NoConfig {}),
             array::<(u64, bool)>(pool.keys),
             array::<f64>(tabled_losses(pool.capacity)),
         ])
@@ -161,14 +157,11 @@ impl Listed for LeCar {
 }
 
 impl Policy for LeCar {
+    counted_in!(uses.slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.queues.of(key) == RESIDENT
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.queues.len(RESIDENT)
     }
 
     #[inline(always)]
@@ -179,9 +172,10 @@ impl Policy for LeCar {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        let full = self.len() >= self.capacity;
-        if full && self.queues.find_from_back(RESIDENT, |key| room.may_evict(key)).is_none() {
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        let full = self.uses.slots.is_full();
+        let may_leave = |key| room.may_evict(key);
+        if full && self.queues.find_from_back(RESIDENT, may_leave).is_none() {
             return false;
         }
         self.now += 1;
@@ -189,35 +183,34 @@ impl Policy for LeCar {
             self.regret(key);
             self.queues.unlink(key);
         }
-        if full {
-            self.evict_one(room);
-        }
-        self.queues.push_front(RESIDENT, key);
-        self.uses.admit(key, &mut Anyone)
+        !full || self.evict_one(room)
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(oldest) = self.queues.find_from_back(RESIDENT, |key| room.may_evict(key)) else {
-            return false;
-        };
-        let by_lru = self.draw();
-        let victim = if by_lru { oldest } else { self.uses.victim(room).unwrap_or(oldest) };
-        self.uses.remove(victim);
-        self.left[victim as usize] = (self.now, by_lru);
-        self.queues.transfer(RESIDENT, HISTORY, victim);
-        self.queues.trim_back(HISTORY, self.capacity);
-        room.evict(victim);
-        true
+    fn enter(&mut self, key: Key) {
+        self.queues.push_front(RESIDENT, key);
+        self.uses.enter(key);
     }
 
-    fn remove(&mut self, key: Key) {
-        self.uses.remove(key);
+    #[inline(always)]
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let oldest = self.queues.find_from_back(RESIDENT, &may_leave)?;
+        let by_lru = self.draw();
+        let victim = if by_lru { oldest } else { self.uses.victim(&may_leave).unwrap_or(oldest) };
+        self.uses.discard(victim);
+        self.left[victim as usize] = (self.now, by_lru);
+        self.queues.transfer(RESIDENT, HISTORY, victim);
+        self.queues.trim_back(HISTORY, self.uses.slots.capacity);
+        Some(victim)
+    }
+
+    fn discard(&mut self, key: Key) {
+        self.uses.discard(key);
         self.queues.unlink(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
+        self.uses.slots.capacity = capacity;
         while self.queues.len(HISTORY) > capacity {
             self.queues.trim_back(HISTORY, capacity);
         }
@@ -226,19 +219,20 @@ impl Policy for LeCar {
     fn validate(&self) -> Result<(), String> {
         self.queues.validate()?;
         self.uses.validate()?;
-        let (resident, history) = (self.len(), self.queues.len(HISTORY));
+        let (resident, history) = (self.queues.len(RESIDENT), self.queues.len(HISTORY));
         let agree = self.queues.iter(RESIDENT).all(|key| self.uses.contains(key));
         let weighed = (0.0..=1.0).contains(&self.weight);
-        if !agree || self.uses.len() != resident || resident > self.capacity || !weighed {
+        if !agree || !weighed {
             return Err(format!("{resident} resident, {history} in the history"));
         }
-        Ok(())
+        self.uses.slots.agree_with(resident)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Anyone;
 
     #[test]
     fn a_regretted_eviction_costs_its_rule_weight() {

@@ -5,10 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::Links;
 use crate::structures::memory::{array, sum};
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -73,8 +74,7 @@ pub struct ClassLru {
     /// Tokens begun.
     now: u64,
     tick: u64,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl ClassLru {
@@ -89,8 +89,7 @@ impl ClassLru {
             half_life,
             now: 0,
             tick: 0,
-            len: 0,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -112,11 +111,11 @@ impl ClassLru {
     }
 
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<Key> {
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let mut best: Option<(u64, u64, Key)> = None;
         for class in 0..CLASSES {
             let list = self.links.list(class);
-            let Some(key) = self.links.find_from_back(list, |key| room.may_evict(key)) else {
+            let Some(key) = self.links.find_from_back(list, &may_leave) else {
                 continue;
             };
             let used = &self.uses[key as usize];
@@ -156,13 +155,11 @@ impl Policy for ClassLru {
     const OBSERVES: bool = true;
     const READS_WEIGHTS: bool = false;
 
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.links.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -172,35 +169,21 @@ impl Policy for ClassLru {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         let class = self.touch(key);
         self.links.push_front(self.links.list(class), key);
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
         self.links.unlink(victim);
-        self.len -= 1;
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.links.unlink(key);
         self.uses[key as usize].crf = 0.0;
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     #[inline(always)]
@@ -219,10 +202,7 @@ impl Policy for ClassLru {
                 return Err(format!("key {key} is in the list of class {class}"));
             }
         }
-        if listed != self.len || listed > self.capacity {
-            return Err(format!("{listed} listed, len {}, capacity {}", self.len, self.capacity));
-        }
-        Ok(())
+        self.slots.agree_with(listed)
     }
 }
 

@@ -5,10 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -80,8 +81,7 @@ pub struct Dali {
     windows: Vec<u32>,
     window: u32,
     hot: u32,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Dali {
@@ -99,8 +99,7 @@ impl Dali {
             windows: if windows > 1 { pool.layer_of_keys() } else { vec![0; pool.keys as usize] },
             window: config.window,
             hot: (config.hot * f64::from(config.window)).ceil() as u32,
-            len: 0,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -118,11 +117,11 @@ impl Dali {
     }
 
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<Key> {
-        let cold = |key: Key| self.counts[key as usize] < self.hot && room.may_evict(key);
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let cold = |key: Key| self.counts[key as usize] < self.hot && may_leave(key);
         self.links
             .find_from_back(self.order, cold)
-            .or_else(|| self.links.find_from_back(self.order, |key| room.may_evict(key)))
+            .or_else(|| self.links.find_from_back(self.order, &may_leave))
     }
 }
 
@@ -149,13 +148,11 @@ impl Listed for Dali {
 }
 
 impl Policy for Dali {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.links.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -165,41 +162,30 @@ impl Policy for Dali {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
         self.record(key);
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
-        self.links.push_front(self.order, key);
-        self.len += 1;
-        true
+        self.free_a_slot(room)
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
+    fn enter(&mut self, key: Key) {
+        self.links.push_front(self.order, key);
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
         self.links.unlink(victim);
-        self.len -= 1;
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.links.unlink(key);
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
         let length = self.links.validate(self.order)?;
-        if length != self.len || length > self.capacity {
-            return Err(format!("list of {length}, len {}, capacity {}", self.len, self.capacity));
-        }
+        self.slots.agree_with(length)?;
         let recorded = self.accesses.iter().filter(|&&key| key != NOBODY).count() as u32;
         if self.counts.iter().sum::<u32>() != recorded {
             return Err(format!("{recorded} accesses recorded, but counted otherwise"));

@@ -5,10 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::Links;
 use crate::structures::memory::{array, sum};
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -56,8 +57,7 @@ pub struct HeatLru {
     links: Links,
     uses: Vec<u32>,
     max_uses: u32,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl HeatLru {
@@ -68,17 +68,16 @@ impl HeatLru {
             links: Links::new(pool.keys, 2),
             uses: vec![0; pool.keys as usize],
             max_uses: config.max_uses,
-            len: 0,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
     /// Once no cold key may leave, all that may are warm, and their list is in LRU order.
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<Key> {
-        [COLD, WARM].into_iter().find_map(|list| {
-            self.links.find_from_back(self.links.list(list), |key| room.may_evict(key))
-        })
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        [COLD, WARM]
+            .into_iter()
+            .find_map(|list| self.links.find_from_back(self.links.list(list), &may_leave))
     }
 }
 
@@ -96,13 +95,11 @@ impl Listed for HeatLru {
 }
 
 impl Policy for HeatLru {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.links.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -114,34 +111,21 @@ impl Policy for HeatLru {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.uses[key as usize] = 1;
         self.links.push_front(self.links.list(COLD), key);
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
-        self.remove(victim);
-        room.evict(victim);
-        true
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
+        self.discard(victim);
+        Some(victim)
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.links.unlink(key);
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
@@ -154,10 +138,7 @@ impl Policy for HeatLru {
                 }
             }
         }
-        if listed != self.len || listed > self.capacity {
-            return Err(format!("{listed} listed, len {}, capacity {}", self.len, self.capacity));
-        }
-        Ok(())
+        self.slots.agree_with(listed)
     }
 }
 

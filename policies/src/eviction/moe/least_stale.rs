@@ -3,10 +3,11 @@
 //! Source: SpecMD (Apple), which calls what was not touched in the running pass stale. Order is
 //! that of loading, so a hit protects a key for its token only.
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -29,8 +30,7 @@ pub struct LeastStale {
     /// Behind this key, itself included, all are fresh: no victim search of this step need look
     /// there again. A key beyond the last means that nothing is known.
     fresh_from_back: Key,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl LeastStale {
@@ -45,8 +45,7 @@ impl LeastStale {
             touched: vec![0; pool.keys as usize],
             step: 1,
             fresh_from_back: Key::MAX,
-            len: 0,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -56,7 +55,7 @@ impl LeastStale {
     }
 
     #[inline(always)]
-    fn victim<R: Room>(&mut self, room: &R) -> Option<Key> {
+    fn victim(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let mut place = if self.fresh_from_back == Key::MAX {
             self.links.back(self.loads)
         } else {
@@ -65,7 +64,7 @@ impl LeastStale {
         let mut all_fresh = true;
         while let Some(key) = place {
             if self.touched[key as usize] != self.step {
-                if room.may_evict(key) {
+                if may_leave(key) {
                     return Some(key);
                 }
                 all_fresh = false;
@@ -75,7 +74,7 @@ impl LeastStale {
             place = self.links.toward_front(key);
         }
         self.links.find_from_back(self.loads, |key| {
-            self.touched[key as usize] == self.step && room.may_evict(key)
+            self.touched[key as usize] == self.step && may_leave(key)
         })
     }
 }
@@ -97,13 +96,11 @@ impl Policy for LeastStale {
     const OBSERVES: bool = true;
     const READS_WEIGHTS: bool = false;
 
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.links.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -112,37 +109,24 @@ impl Policy for LeastStale {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.links.push_front(self.loads, key);
         self.touched[key as usize] = self.step;
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
-        self.remove(victim);
-        room.evict(victim);
-        true
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
+        self.discard(victim);
+        Some(victim)
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         if key == self.fresh_from_back {
             self.fresh_from_back = self.links.toward_back(key).unwrap_or(Key::MAX);
         }
         self.links.unlink(key);
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     #[inline(always)]
@@ -153,9 +137,7 @@ impl Policy for LeastStale {
 
     fn validate(&self) -> Result<(), String> {
         let length = self.links.validate(self.loads)?;
-        if length != self.len || length > self.capacity {
-            return Err(format!("list of {length}, len {}, capacity {}", self.len, self.capacity));
-        }
+        self.slots.agree_with(length)?;
         let known = std::iter::successors(
             (self.fresh_from_back != Key::MAX).then_some(self.fresh_from_back),
             |&key| self.links.toward_back(key),

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};
@@ -62,7 +63,6 @@ pub struct Lfru {
     by_access: bool,
     clock: u64,
     tick: u64,
-    capacity: u32,
 }
 
 impl Lfru {
@@ -79,18 +79,17 @@ impl Lfru {
             by_access: config.clock == LfruClock::Access,
             clock: 0,
             tick: 0,
-            capacity: pool.capacity,
         }
     }
 
     /// Of the residents with equal uses only the least recent can win, so one for each number of
     /// uses competes, fewest uses first; it ends where even the greatest age of all would not help.
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<Key> {
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let age = |key: Key| self.clock - self.last[key as usize] + 1;
         let greatest = age(self.links.back(self.order)?);
         let mut best: Option<(u64, u64, u64, Key)> = None;
-        for (uses, key) in self.by_uses.oldest_by_count(|key| room.may_evict(key)) {
+        for (uses, key) in self.by_uses.oldest_by_count(&may_leave) {
             let (age, tick) = (age(key), self.ticks[key as usize]);
             if let Some((lowest, of_age, of_tick, _)) = best {
                 if uses * of_age > lowest * greatest {
@@ -140,13 +139,11 @@ impl Policy for Lfru {
     const OBSERVES: bool = true;
     const READS_WEIGHTS: bool = false;
 
+    counted_in!(by_uses.slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.links.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.by_uses.len()
     }
 
     #[inline(always)]
@@ -158,36 +155,29 @@ impl Policy for Lfru {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+    fn make_room<R: Room>(&mut self, _: Key, room: &mut R) -> bool {
         self.advance();
-        if self.by_uses.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+        self.free_a_slot(room)
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, key: Key) {
         self.used(key);
-        self.by_uses.admit(key, room);
+        self.by_uses.enter(key);
         self.links.push_front(self.order, key);
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
-        self.remove(victim);
-        room.evict(victim);
-        true
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
+        self.discard(victim);
+        Some(victim)
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
-        self.by_uses.remove(key);
+    fn discard(&mut self, key: Key) {
+        self.by_uses.discard(key);
         self.links.unlink(key);
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
-        self.by_uses.set_capacity(capacity);
     }
 
     #[inline(always)]

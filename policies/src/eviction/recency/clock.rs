@@ -4,10 +4,11 @@
 //! Source: F. J. Corbató, "A paging experiment with the Multics system", 1968. A key enters with
 //! its bit clear.
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
 use crate::structures::ring::Ring;
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -27,7 +28,7 @@ const REFERENCED: u8 = 2;
 pub struct Clock {
     ring: Ring,
     state: Vec<u8>,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Clock {
@@ -37,7 +38,7 @@ impl Clock {
         Self {
             ring: Ring::new(pool.keys),
             state: vec![0; pool.keys as usize],
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 }
@@ -56,13 +57,11 @@ impl Listed for Clock {
 }
 
 impl Policy for Clock {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.state[key as usize] != 0
-    }
-
-    fn len(&self) -> u32 {
-        self.ring.len()
     }
 
     #[inline(always)]
@@ -71,47 +70,33 @@ impl Policy for Clock {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.ring.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.ring.push(key);
         self.state[key as usize] = RESIDENT;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let state = &mut self.state;
-        let victim = self.ring.take_after_second_chances(
-            |key| room.may_evict(key),
-            |key| {
-                let referenced = state[key as usize] & REFERENCED != 0;
-                state[key as usize] = RESIDENT;
-                referenced
-            },
-        );
-        let Some(victim) = victim else {
-            return false;
-        };
+        let victim = self.ring.take_after_second_chances(&may_leave, |key| {
+            let referenced = state[key as usize] & REFERENCED != 0;
+            state[key as usize] = RESIDENT;
+            referenced
+        });
+        let victim = victim?;
         self.state[victim as usize] = 0;
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.ring.remove(key);
         self.state[key as usize] = 0;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
         self.ring.validate()?;
         let resident = self.state.iter().filter(|&&state| state != 0).count() as u32;
-        if resident != self.ring.len() || resident > self.capacity {
+        if resident != self.ring.len() || resident > self.slots.capacity {
             return Err(format!("{resident} resident, {} in the ring", self.ring.len()));
         }
         Ok(())

@@ -3,10 +3,11 @@
 //! A ring buffer rather than links. Keys that left it out of turn (another key was protected, a
 //! slot was invalidated) leave a hole that the hand passes over.
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
 use crate::structures::ring::Ring;
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -23,7 +24,7 @@ const INFO: PolicyInfo = PolicyInfo {
 pub struct Fifo {
     ring: Ring,
     resident: Vec<bool>,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Fifo {
@@ -33,7 +34,7 @@ impl Fifo {
         Self {
             ring: Ring::new(pool.keys),
             resident: vec![false; pool.keys as usize],
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 }
@@ -52,51 +53,38 @@ impl Listed for Fifo {
 }
 
 impl Policy for Fifo {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.resident[key as usize]
-    }
-
-    fn len(&self) -> u32 {
-        self.ring.len()
     }
 
     #[inline(always)]
     fn hit(&mut self, _: Key) {}
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.ring.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.ring.push(key);
         self.resident[key as usize] = true;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.ring.take_oldest(|key| room.may_evict(key)) else {
-            return false;
-        };
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.ring.take_oldest(&may_leave)?;
         self.resident[victim as usize] = false;
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.ring.remove(key);
         self.resident[key as usize] = false;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
         self.ring.validate()?;
         let resident = self.resident.iter().filter(|&&here| here).count() as u32;
-        if resident != self.ring.len() || resident > self.capacity {
+        if resident != self.ring.len() || resident > self.slots.capacity {
             return Err(format!("{resident} resident, {} in the ring", self.ring.len()));
         }
         Ok(())

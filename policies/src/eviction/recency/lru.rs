@@ -3,9 +3,10 @@
 //! Source: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; the
 //! baseline of every expert cache (Mixtral-offloading, FreeToken, llama.cpp before SLRU).
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -22,8 +23,7 @@ const INFO: PolicyInfo = PolicyInfo {
 pub struct Lru {
     links: Links,
     order: List,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Lru {
@@ -32,7 +32,7 @@ impl Lru {
     pub fn new(pool: &PoolShape) -> Self {
         let links = Links::new(pool.keys, 1);
         let order = links.list(0);
-        Self { links, order, len: 0, capacity: pool.capacity }
+        Self { links, order, slots: Occupancy::new(pool.capacity) }
     }
 
     /// Resident keys, most recent first.
@@ -55,13 +55,11 @@ impl Listed for Lru {
 }
 
 impl Policy for Lru {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.links.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -70,41 +68,24 @@ impl Policy for Lru {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.links.push_front(self.order, key);
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.links.find_from_back(self.order, |key| room.may_evict(key)) else {
-            return false;
-        };
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.links.find_from_back(self.order, &may_leave)?;
         self.links.unlink(victim);
-        self.len -= 1;
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.links.unlink(key);
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
         let length = self.links.validate(self.order)?;
-        if length != self.len || length > self.capacity {
-            return Err(format!("list of {length}, len {}, capacity {}", self.len, self.capacity));
-        }
-        Ok(())
+        self.slots.agree_with(length)
     }
 }
 

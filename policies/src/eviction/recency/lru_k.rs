@@ -6,10 +6,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::lazy_heap::LazyHeap;
 use crate::structures::memory::{array, sum};
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape};
 
 const MOST: u32 = 8;
 
@@ -75,7 +76,7 @@ pub struct LruK {
     resident: Vec<bool>,
     now: u64,
     config: LruKConfig,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl LruK {
@@ -90,7 +91,7 @@ impl LruK {
             resident: vec![false; keys],
             now: 0,
             config,
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -128,13 +129,11 @@ impl Listed for LruK {
 }
 
 impl Policy for LruK {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.resident[key as usize]
-    }
-
-    fn len(&self) -> u32 {
-        self.heap.len()
     }
 
     #[inline(always)]
@@ -149,44 +148,33 @@ impl Policy for LruK {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.heap.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.hit(key);
         self.resident[key as usize] = true;
         self.heap.push(Self::of(&self.ticks, self.config.k, key), key);
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let now = |key| Self::of(&self.ticks, self.config.k, key);
-        let Some(victim) = self.heap.pop(now, |key| room.may_evict(key)) else {
-            return false;
-        };
+        let victim = self.heap.pop(now, &may_leave)?;
         self.resident[victim as usize] = false;
         if self.config.history == History::Forgotten {
             self.ticks_of(victim).fill(0);
         }
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.resident[key as usize] = false;
         self.ticks_of(key).fill(0);
         self.heap.remove(key, |key| Self::of(&self.ticks, self.config.k, key));
     }
 
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
-    }
-
     fn validate(&self) -> Result<(), String> {
         self.heap.validate(|key| Self::of(&self.ticks, self.config.k, key))?;
         let resident = self.resident.iter().filter(|&&here| here).count() as u32;
-        if resident != self.heap.len() || resident > self.capacity {
+        if resident != self.heap.len() || resident > self.slots.capacity {
             return Err(format!("{resident} resident, {} in the heap", self.heap.len()));
         }
         Ok(())

@@ -3,9 +3,10 @@
 //! Source: H.-T. Chou and D. J. DeWitt, "An evaluation of buffer management strategies for
 //! relational database systems", VLDB 1985. libCacheSim's MRU gives the same counts.
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -22,8 +23,7 @@ const INFO: PolicyInfo = PolicyInfo {
 pub struct Mru {
     links: Links,
     order: List,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Mru {
@@ -32,7 +32,7 @@ impl Mru {
     pub fn new(pool: &PoolShape) -> Self {
         let links = Links::new(pool.keys, 1);
         let order = links.list(0);
-        Self { links, order, len: 0, capacity: pool.capacity }
+        Self { links, order, slots: Occupancy::new(pool.capacity) }
     }
 }
 
@@ -50,13 +50,11 @@ impl Listed for Mru {
 }
 
 impl Policy for Mru {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.links.contains(key)
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -65,45 +63,29 @@ impl Policy for Mru {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.links.push_front(self.order, key);
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let mut victim = self.links.front(self.order);
-        while let Some(key) = victim.filter(|&key| !room.may_evict(key)) {
+        while let Some(key) = victim.filter(|&key| !may_leave(key)) {
             victim = self.links.toward_back(key);
         }
-        let Some(victim) = victim else {
-            return false;
-        };
-        self.remove(victim);
-        room.evict(victim);
-        true
+        let victim = victim?;
+        self.discard(victim);
+        Some(victim)
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.links.unlink(key);
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
         let length = self.links.validate(self.order)?;
-        if length != self.len || length > self.capacity {
-            return Err(format!("list of {length}, len {}, capacity {}", self.len, self.capacity));
-        }
-        Ok(())
+        self.slots.agree_with(length)
     }
 }
 

@@ -8,9 +8,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -47,7 +48,7 @@ pub struct Random {
     /// Index of each key in `residents`, or `ABSENT`.
     place: Vec<u32>,
     rng: Pcg64Mcg,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Random {
@@ -58,7 +59,7 @@ impl Random {
             residents: Vec::with_capacity(pool.keys as usize),
             place: vec![ABSENT; pool.keys as usize],
             rng: Pcg64Mcg::seed_from_u64(config.seed),
-            capacity: pool.capacity,
+            slots: Occupancy::new(pool.capacity),
         }
     }
 
@@ -84,60 +85,49 @@ impl Listed for Random {
 }
 
 impl Policy for Random {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.place[key as usize] != ABSENT
-    }
-
-    fn len(&self) -> u32 {
-        self.residents.len() as u32
     }
 
     #[inline(always)]
     fn hit(&mut self, _: Key) {}
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.place[key as usize] = self.len();
         self.residents.push(key);
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         // Whoever may not leave goes behind the part that is still drawn from.
         for drawn_from in (1..=self.residents.len()).rev() {
             let drawn = self.rng.random_range(0..drawn_from as u32) as usize;
             let victim = self.residents[drawn];
-            if room.may_evict(victim) {
-                self.remove(victim);
-                room.evict(victim);
-                return true;
+            if may_leave(victim) {
+                self.discard(victim);
+                return Some(victim);
             }
             self.swap(drawn, drawn_from - 1);
         }
-        false
+        None
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         let place = self.place[key as usize] as usize;
         self.swap(place, self.residents.len() - 1);
         self.residents.pop();
         self.place[key as usize] = ABSENT;
     }
 
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
-    }
-
     fn validate(&self) -> Result<(), String> {
         let placed = self.place.iter().filter(|&&place| place != ABSENT).count();
         let found = (0..).zip(&self.residents).all(|(at, &key)| self.place[key as usize] == at);
-        if !found || placed != self.residents.len() || self.len() > self.capacity {
+        if !found || placed != self.residents.len() || self.len() > self.slots.capacity {
             return Err(format!("{} residents, {placed} placed", self.residents.len()));
         }
         Ok(())

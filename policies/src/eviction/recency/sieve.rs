@@ -4,10 +4,11 @@
 //! NSDI 2024. On a layer-cyclic stream over one pool it freezes: the hand stays close behind the
 //! newest keys and takes each before its layer comes round again.
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -31,8 +32,7 @@ pub struct Sieve {
     state: Vec<u8>,
     /// Where the next search starts; `None`: at the oldest.
     hand: Option<Key>,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Sieve {
@@ -42,12 +42,12 @@ impl Sieve {
         let links = Links::new(pool.keys, 1);
         let order = links.list(0);
         let state = vec![ABSENT; pool.keys as usize];
-        Self { links, order, state, hand: None, len: 0, capacity: pool.capacity }
+        Self { links, order, state, hand: None, slots: Occupancy::new(pool.capacity) }
     }
 
     /// Moves the hand to the next victim, clearing bits on its way.
     #[inline(always)]
-    fn victim<R: Room>(&mut self, room: &R) -> Option<Key> {
+    fn victim(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let mut place = self.hand;
         // The end of the list may be met twice: before a full round, which clears every bit, and
         // after it. A third time nobody may leave.
@@ -55,13 +55,13 @@ impl Sieve {
         loop {
             let Some(key) = place else {
                 rounds += 1;
-                if rounds > 3 || self.len == 0 {
+                if rounds > 3 || self.slots.taken == 0 {
                     return None;
                 }
                 place = self.links.back(self.order);
                 continue;
             };
-            if room.may_evict(key) {
+            if may_leave(key) {
                 if self.state[key as usize] == RESIDENT {
                     return Some(key);
                 }
@@ -86,13 +86,11 @@ impl Listed for Sieve {
 }
 
 impl Policy for Sieve {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.state[key as usize] != ABSENT
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -101,47 +99,37 @@ impl Policy for Sieve {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.links.push_front(self.order, key);
         self.state[key as usize] = RESIDENT;
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
         self.hand = self.links.toward_front(victim);
         self.links.unlink(victim);
         self.state[victim as usize] = ABSENT;
-        self.len -= 1;
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         if self.hand == Some(key) {
             self.hand = self.links.toward_front(key);
         }
         self.links.unlink(key);
         self.state[key as usize] = ABSENT;
-        self.len -= 1;
-    }
-
-    fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
     }
 
     fn validate(&self) -> Result<(), String> {
         let length = self.links.validate(self.order)?;
         let resident = self.state.iter().filter(|&&state| state != ABSENT).count() as u32;
         let lost = self.hand.is_some_and(|key| !self.contains(key));
-        if length != self.len || resident != self.len || length > self.capacity || lost {
+        if length != self.slots.taken
+            || resident != self.slots.taken
+            || length > self.slots.capacity
+            || lost
+        {
             return Err(format!("list of {length}, {resident} resident, hand at {:?}", self.hand));
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! Source: N. Megiddo and D. S. Modha, "ARC: a self-tuning, low overhead replacement cache",
 //! FAST 2003, figure 4.
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::adaptive_lists::{AdaptiveLists, B1, B2, T1, T2};
 use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
@@ -32,27 +33,25 @@ impl Arc {
 
     /// The paper's REPLACE. `false`, with nothing changed, if nobody may leave.
     #[inline(always)]
-    fn replace<R: Room>(&mut self, target: f64, in_b2: bool, room: &mut R) -> bool {
+    fn replace(
+        &mut self,
+        target: f64,
+        in_b2: bool,
+        may_leave: impl Fn(Key) -> bool,
+    ) -> Option<Key> {
         let t1 = self.lists.length(T1);
         let t1_first = t1 > 0.0 && (t1 > target || (in_b2 && t1 == target));
-        let first = if t1_first { T1 } else { T2 };
-        let Some((list, victim)) = self.lists.last(first, |key| room.may_evict(key)) else {
-            return false;
-        };
+        let (list, victim) = self.lists.last(if t1_first { T1 } else { T2 }, may_leave)?;
         self.lists.queues.transfer(list, list + 2, victim);
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
     /// T1 alone fills the cache: its last key leaves, and nothing remembers it.
     #[inline(always)]
-    fn drop_from_t1<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.lists.queues.find_from_back(T1, |key| room.may_evict(key)) else {
-            return false;
-        };
+    fn pop_t1(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.lists.queues.find_from_back(T1, may_leave)?;
         self.lists.queues.unlink(victim);
-        room.evict(victim);
-        true
+        Some(victim)
     }
 }
 
@@ -70,14 +69,11 @@ impl Listed for Arc {
 }
 
 impl Policy for Arc {
+    counted_in!(lists.slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.lists.contains(key)
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.lists.len()
     }
 
     #[inline(always)]
@@ -89,35 +85,42 @@ impl Policy for Arc {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
         let from = self.lists.queues.of(key);
-        let full = self.lists.is_full();
-        if from == B1 || from == B2 {
-            let target = self.lists.adapted(from);
-            if full && !self.replace(target, from == B2, room) {
+        let target = self.lists.adapted(from);
+        if self.lists.slots.is_full() {
+            let may_leave = |key| room.may_evict(key);
+            let victim = if from != B1 && from != B2 && self.lists.t1_is_all() {
+                self.pop_t1(may_leave)
+            } else {
+                self.replace(target, from == B2, may_leave)
+            };
+            let Some(victim) = victim else {
                 return false;
-            }
-            self.lists.target = target;
-            self.lists.queues.transfer(from, T2, key);
-            return true;
+            };
+            self.lists.slots.taken -= 1;
+            room.evict(victim);
         }
-        if full && self.lists.t1_is_all() {
-            if !self.drop_from_t1(room) {
-                return false;
-            }
-        } else if full && !self.replace(self.lists.target, false, room) {
-            return false;
-        }
-        self.lists.enter(key);
+        self.lists.target = target;
         true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        self.replace(self.lists.target, false, room)
+    fn enter(&mut self, key: Key) {
+        let from = self.lists.queues.of(key);
+        if from == B1 || from == B2 {
+            self.lists.queues.transfer(from, T2, key);
+            return;
+        }
+        self.lists.enter(key);
     }
 
-    fn remove(&mut self, key: Key) {
+    #[inline(always)]
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        self.replace(self.lists.target, false, may_leave)
+    }
+
+    fn discard(&mut self, key: Key) {
         self.lists.queues.unlink(key);
     }
 

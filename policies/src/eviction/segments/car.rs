@@ -5,10 +5,11 @@
 //! last is forgotten also on a miss in a ghost list, B2's is never, and the quotients are of
 //! integers. With those three its counts are met exactly (`tests/golden/quirks.rs`).
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::adaptive_lists::{AdaptiveLists, B1, B2, T1, T2};
 use crate::structures::memory::{array, sum};
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -49,14 +50,11 @@ impl Listed for Car {
 }
 
 impl Policy for Car {
+    counted_in!(lists.slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.lists.contains(key)
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.lists.len()
     }
 
     #[inline(always)]
@@ -65,10 +63,7 @@ impl Policy for Car {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.lists.is_full() && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.used[key as usize] = false;
         let from = self.lists.queues.of(key);
         if from == B1 || from == B2 {
@@ -77,27 +72,23 @@ impl Policy for Car {
         } else {
             self.lists.enter(key);
         }
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         loop {
             let t1_first = self.lists.length(T1) >= self.lists.target.max(1.0);
             let first = if t1_first { T1 } else { T2 };
-            let Some((clock, key)) = self.lists.last(first, |key| room.may_evict(key)) else {
-                return false;
-            };
+            let (clock, key) = self.lists.last(first, &may_leave)?;
             if !std::mem::take(&mut self.used[key as usize]) {
                 self.lists.queues.transfer(clock, clock + 2, key);
-                room.evict(key);
-                return true;
+                return Some(key);
             }
             self.lists.queues.transfer(clock, T2, key);
         }
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.lists.queues.unlink(key);
     }
 

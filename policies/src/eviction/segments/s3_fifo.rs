@@ -6,11 +6,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::registry::share;
 use crate::structures::memory::{array, sum};
 use crate::structures::queues::Queues;
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -65,7 +66,9 @@ pub struct S3Fifo {
     most_small: u32,
     most_ghosts: u32,
     has_evicted: bool,
-    capacity: u32,
+    /// Whether the key that is about to enter was found among the ghosts.
+    came_back: bool,
+    slots: Occupancy,
 }
 
 impl S3Fifo {
@@ -79,47 +82,46 @@ impl S3Fifo {
             most_small: 0,
             most_ghosts: 0,
             has_evicted: false,
-            capacity: 0,
+            came_back: false,
+            slots: Occupancy::new(0),
         };
         s3_fifo.set_capacity(pool.capacity);
         s3_fifo
     }
 
     #[inline(always)]
-    fn oldest<R: Room>(&self, list: u8, room: &R) -> Option<Key> {
-        self.queues.find_from_back(list, |key| room.may_evict(key))
+    fn oldest(&self, list: u8, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        self.queues.find_from_back(list, &may_leave)
     }
 
-    /// Pops M until a key leaves. `false` if none may.
+    /// Pops M until a key leaves; `None` if none may.
     #[inline(always)]
-    fn evict_from_main<R: Room>(&mut self, room: &mut R) -> bool {
-        while let Some(key) = self.oldest(MAIN, room) {
+    fn pop_main(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        while let Some(key) = self.oldest(MAIN, &may_leave) {
             let uses = &mut self.uses[key as usize];
             if *uses == 0 {
                 self.queues.unlink(key);
-                room.evict(key);
-                return true;
+                return Some(key);
             }
             *uses -= 1;
             self.queues.refresh(MAIN, key);
         }
-        false
+        None
     }
 
-    /// Pops S until a key leaves. `false` if all that might have left went to M.
+    /// Pops S until a key leaves; `None` if all that might have left went to M.
     #[inline(always)]
-    fn evict_from_small<R: Room>(&mut self, room: &mut R) -> bool {
-        while let Some(key) = self.oldest(SMALL, room) {
+    fn pop_small(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        while let Some(key) = self.oldest(SMALL, &may_leave) {
             if self.uses[key as usize] < PROMOTED {
                 self.queues.transfer(SMALL, GHOST, key);
                 self.queues.trim_back(GHOST, self.most_ghosts);
-                room.evict(key);
-                return true;
+                return Some(key);
             }
             self.uses[key as usize] = 0;
             self.queues.transfer(SMALL, MAIN, key);
         }
-        false
+        None
     }
 }
 
@@ -137,14 +139,11 @@ impl Listed for S3Fifo {
 }
 
 impl Policy for S3Fifo {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.queues.of(key) <= MAIN
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.queues.len(SMALL) + self.queues.len(MAIN)
     }
 
     #[inline(always)]
@@ -154,42 +153,48 @@ impl Policy for S3Fifo {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        let full = self.len() >= self.capacity;
-        if full && self.oldest(SMALL, room).is_none() && self.oldest(MAIN, room).is_none() {
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        let full = self.slots.is_full();
+        let may_leave = |key| room.may_evict(key);
+        if full && self.oldest(SMALL, may_leave).or_else(|| self.oldest(MAIN, may_leave)).is_none()
+        {
             return false;
         }
-        let ghost = self.queues.of(key) == GHOST;
-        if ghost {
+        // Before a victim may push it out of the ghosts.
+        self.came_back = self.queues.of(key) == GHOST;
+        if self.came_back {
             self.queues.unlink(key);
         }
-        if full {
-            self.evict_one(room);
-        }
-        let filling = !self.has_evicted && self.queues.len(SMALL) >= self.most_small;
-        self.queues.push_front(if ghost || filling { MAIN } else { SMALL }, key);
-        self.uses[key as usize] = 0;
-        true
+        !full || self.evict_one(room)
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn enter(&mut self, key: Key) {
+        let ghost = std::mem::take(&mut self.came_back);
+        let filling = !self.has_evicted && self.queues.len(SMALL) >= self.most_small;
+        self.queues.push_front(if ghost || filling { MAIN } else { SMALL }, key);
+        self.uses[key as usize] = 0;
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let small = self.queues.len(SMALL);
-        let main_first = small == 0 || self.queues.len(MAIN) > self.capacity - self.most_small;
+        let main_first =
+            small == 0 || self.queues.len(MAIN) > self.slots.capacity - self.most_small;
         // Where S gives none, what it sent to M may leave from there.
-        let left = (main_first && self.evict_from_main(room))
-            || self.evict_from_small(room)
-            || self.evict_from_main(room);
-        self.has_evicted |= left;
+        let of_main = if main_first { self.pop_main(&may_leave) } else { None };
+        let left =
+            of_main.or_else(|| self.pop_small(&may_leave)).or_else(|| self.pop_main(&may_leave));
+        self.has_evicted |= left.is_some();
         left
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.queues.unlink(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
+        self.slots.capacity = capacity;
         self.most_small = (f64::from(capacity) * self.config.small) as u32;
         self.most_ghosts = (f64::from(capacity) * self.config.ghost) as u32;
         while self.queues.len(GHOST) > self.most_ghosts {
@@ -200,10 +205,10 @@ impl Policy for S3Fifo {
     fn validate(&self) -> Result<(), String> {
         self.queues.validate()?;
         let ghosts = self.queues.len(GHOST);
-        if self.len() > self.capacity || ghosts > self.most_ghosts {
-            return Err(format!("{} resident, {ghosts} ghosts", self.len()));
+        if ghosts > self.most_ghosts {
+            return Err(format!("{ghosts} ghosts, but at most {}", self.most_ghosts));
         }
-        Ok(())
+        self.slots.agree_with(self.queues.len(SMALL) + self.queues.len(MAIN))
     }
 }
 

@@ -9,9 +9,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::queues::Queues;
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape};
 
 const MOST: u32 = 8;
 
@@ -59,8 +60,7 @@ pub struct Slru {
     /// Slots of each segment, lowest first.
     longest: [u32; MOST as usize],
     segments: u8,
-    len: u32,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Slru {
@@ -69,7 +69,8 @@ impl Slru {
     pub fn configured(pool: &PoolShape, config: &SlruConfig) -> Self {
         let segments = config.segments.clamp(1, MOST) as u8;
         let queues = Queues::new(pool.keys);
-        let mut slru = Self { queues, longest: [0; MOST as usize], segments, len: 0, capacity: 0 };
+        let mut slru =
+            Self { queues, longest: [0; MOST as usize], segments, slots: Occupancy::new(0) };
         slru.set_capacity(pool.capacity);
         slru
     }
@@ -99,13 +100,11 @@ impl Listed for Slru {
 }
 
 impl Policy for Slru {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.queues.of(key) < MOST as u8
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -120,38 +119,31 @@ impl Policy for Slru {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         let has_room = |&at: &u8| self.queues.len(at) < self.longest[at as usize];
         let segment = (0..self.segments).find(has_room).unwrap_or(0);
         self.queues.push_front(segment, key);
-        self.len += 1;
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         for segment in 0..self.segments {
-            if let Some(victim) = self.queues.find_from_back(segment, |key| room.may_evict(key)) {
-                self.remove(victim);
-                room.evict(victim);
-                return true;
+            if let Some(victim) = self.queues.find_from_back(segment, &may_leave) {
+                self.discard(victim);
+                return Some(victim);
             }
         }
-        false
+        None
     }
 
     #[inline(always)]
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.queues.unlink(key);
-        self.len -= 1;
     }
 
     fn set_capacity(&mut self, capacity: u32) {
         let segments = u32::from(self.segments);
-        self.capacity = capacity;
+        self.slots.capacity = capacity;
         self.longest = [capacity / segments; MOST as usize];
         self.longest[0] += capacity % segments;
         for segment in (1..self.segments).rev() {
@@ -165,8 +157,11 @@ impl Policy for Slru {
         self.queues.validate()?;
         let lengths: Vec<u32> = (0..MOST as u8).map(|at| self.queues.len(at)).collect();
         let over = (1..self.segments).any(|at| lengths[at as usize] > self.longest[at as usize]);
-        if over || lengths.iter().sum::<u32>() != self.len || self.len > self.capacity {
-            return Err(format!("segments of {lengths:?}, {} resident", self.len));
+        if over
+            || lengths.iter().sum::<u32>() != self.slots.taken
+            || self.slots.taken > self.slots.capacity
+        {
+            return Err(format!("segments of {lengths:?}, {} resident", self.slots.taken));
         }
         Ok(())
     }

@@ -3,9 +3,10 @@
 //! Source: llama.cpp #30637 (b11736). Unlike the literature's form, a cold cache fills through
 //! probation, and the protected half takes keys only on a hit.
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::queues::Queues;
-use crate::{Key, Need, NoConfig, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Need, NoConfig, Occupancy, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -24,14 +25,14 @@ const PROTECTED: u8 = 1;
 #[derive(Debug, Clone)]
 pub struct Slru50 {
     queues: Queues<2>,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Slru50 {
     /// An empty pool.
     #[must_use]
     pub fn new(pool: &PoolShape) -> Self {
-        Self { queues: Queues::new(pool.keys), capacity: pool.capacity }
+        Self { queues: Queues::new(pool.keys), slots: Occupancy::new(pool.capacity) }
     }
 }
 
@@ -49,14 +50,11 @@ impl Listed for Slru50 {
 }
 
 impl Policy for Slru50 {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.queues.of(key) <= PROTECTED
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.queues.len(PROBATION) + self.queues.len(PROTECTED)
     }
 
     #[inline(always)]
@@ -66,7 +64,7 @@ impl Policy for Slru50 {
             return;
         }
         self.queues.transfer(PROBATION, PROTECTED, key);
-        if self.queues.len(PROTECTED) > self.capacity / 2
+        if self.queues.len(PROTECTED) > self.slots.capacity / 2
             && let Some(cooled) = self.queues.back(PROTECTED)
         {
             self.queues.transfer(PROTECTED, PROBATION, cooled);
@@ -74,32 +72,27 @@ impl Policy for Slru50 {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len() >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+    fn enter(&mut self, key: Key) {
         self.queues.push_front(PROBATION, key);
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         for list in [PROBATION, PROTECTED] {
-            if let Some(victim) = self.queues.find_from_back(list, |key| room.may_evict(key)) {
+            if let Some(victim) = self.queues.find_from_back(list, &may_leave) {
                 self.queues.unlink(victim);
-                room.evict(victim);
-                return true;
+                return Some(victim);
             }
         }
-        false
+        None
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.queues.unlink(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
+        self.slots.capacity = capacity;
         while self.queues.len(PROTECTED) > capacity / 2
             && let Some(cooled) = self.queues.back(PROTECTED)
         {
@@ -110,7 +103,7 @@ impl Policy for Slru50 {
     fn validate(&self) -> Result<(), String> {
         self.queues.validate()?;
         let protected = self.queues.len(PROTECTED);
-        if protected > self.capacity / 2 || self.len() > self.capacity {
+        if protected > self.slots.capacity / 2 || self.len() > self.slots.capacity {
             return Err(format!("{protected} protected of {}", self.len()));
         }
         Ok(())

@@ -5,10 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::registry::share;
 use crate::structures::queues::Queues;
-use crate::{Config, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Config, Key, Need, Occupancy, Parameter, Policy, PolicyInfo, PoolShape, Room};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -59,7 +60,9 @@ pub struct TwoQ {
     config: TwoQConfig,
     most_in: u32,
     most_out: u32,
-    capacity: u32,
+    /// Whether the key that is about to enter was found in A1out.
+    came_back: bool,
+    slots: Occupancy,
 }
 
 impl TwoQ {
@@ -67,29 +70,42 @@ impl TwoQ {
     #[must_use]
     pub fn configured(pool: &PoolShape, config: &TwoQConfig) -> Self {
         let queues = Queues::new(pool.keys);
-        let mut this = Self { queues, config: *config, most_in: 0, most_out: 0, capacity: 0 };
+        let mut this = Self {
+            queues,
+            config: *config,
+            most_in: 0,
+            most_out: 0,
+            came_back: false,
+            slots: Occupancy::new(0),
+        };
         this.set_capacity(pool.capacity);
         this
     }
 
     /// The list to take from and its key that has to leave.
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<(u8, Key)> {
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<(u8, Key)> {
         let am_first = self.queues.len(AM) > 0 && self.queues.len(A1IN) <= self.most_in;
         let (first, second) = if am_first { (AM, A1IN) } else { (A1IN, AM) };
-        let of = |list| self.queues.find_from_back(list, |key| room.may_evict(key));
+        let of = |list| self.queues.find_from_back(list, &may_leave);
         of(first).map(|key| (first, key)).or_else(|| of(second).map(|key| (second, key)))
     }
 
     #[inline(always)]
-    fn leave<R: Room>(&mut self, (list, victim): (u8, Key), room: &mut R) {
+    fn leave(&mut self, (list, victim): (u8, Key)) {
         if list == A1IN {
             self.queues.transfer(A1IN, A1OUT, victim);
             self.queues.trim_back(A1OUT, self.most_out);
         } else {
             self.queues.unlink(victim);
         }
-        room.evict(victim);
+    }
+
+    #[inline(always)]
+    fn evict<R: Room>(&mut self, victim: (u8, Key), room: &mut R) {
+        self.leave(victim);
+        self.slots.taken -= 1;
+        room.evict(victim.1);
     }
 }
 
@@ -107,14 +123,11 @@ impl Listed for TwoQ {
 }
 
 impl Policy for TwoQ {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.queues.of(key) <= AM
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.queues.len(A1IN) + self.queues.len(AM)
     }
 
     #[inline(always)]
@@ -125,47 +138,48 @@ impl Policy for TwoQ {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        let full = self.len() >= self.capacity;
-        let victim = if full { self.victim(room) } else { None };
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        let full = self.slots.is_full();
+        let victim = if full { self.victim(|key| room.may_evict(key)) } else { None };
         if full && victim.is_none() {
             return false;
         }
-        let came_back = self.queues.of(key) == A1OUT;
-        if came_back {
+        // Before a victim may push it out of A1out.
+        self.came_back = self.queues.of(key) == A1OUT;
+        if self.came_back {
             self.queues.unlink(key);
         }
         if let Some(victim) = victim {
-            self.leave(victim, room);
+            self.evict(victim, room);
         }
-        if !came_back {
-            self.queues.push_front(A1IN, key);
-            return true;
-        }
-        if self.queues.len(AM) >= self.capacity - self.most_in
+        if self.came_back
+            && self.queues.len(AM) >= self.slots.capacity - self.most_in
             && let Some(other) = self.queues.find_from_back(AM, |key| room.may_evict(key))
         {
-            self.leave((AM, other), room);
+            self.evict((AM, other), room);
         }
-        self.queues.push_front(AM, key);
         true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
-        self.leave(victim, room);
-        true
+    fn enter(&mut self, key: Key) {
+        let list = if std::mem::take(&mut self.came_back) { AM } else { A1IN };
+        self.queues.push_front(list, key);
     }
 
-    fn remove(&mut self, key: Key) {
+    #[inline(always)]
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
+        self.leave(victim);
+        Some(victim.1)
+    }
+
+    fn discard(&mut self, key: Key) {
         self.queues.unlink(key);
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
+        self.slots.capacity = capacity;
         self.most_in = (f64::from(capacity) * self.config.a1in) as u32;
         self.most_out = (f64::from(capacity) * self.config.a1out) as u32;
         while self.queues.len(A1OUT) > self.most_out {
@@ -176,10 +190,10 @@ impl Policy for TwoQ {
     fn validate(&self) -> Result<(), String> {
         self.queues.validate()?;
         let remembered = self.queues.len(A1OUT);
-        if self.len() > self.capacity || remembered > self.most_out {
-            return Err(format!("{} resident, {remembered} remembered", self.len()));
+        if remembered > self.most_out {
+            return Err(format!("{remembered} remembered, but at most {}", self.most_out));
         }
-        Ok(())
+        self.slots.agree_with(self.queues.len(A1IN) + self.queues.len(AM))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The match by hand, against a plain reading of the definition, and what it can and cannot learn.
 
+use crate::predict::TokenPlace;
 use rand::RngExt;
 
 use super::store::squares;
@@ -15,7 +16,7 @@ fn pass(map: &mut ActivationMap, layers: &Layers, lane: u32, row: &[u32]) -> Vec
     let mut guesses = Vec::new();
     let last = layers.len() as u32 - 1;
     for layer in 0..=last {
-        let token = Token::new((lane, 0, layer), layers, row, &[]);
+        let token = Token::new(TokenPlace { lane, row: 0, layer }, layers, row, &[]);
         map.observe(&token);
         if layer + 1 == last {
             guesses = told(map, &token, last, 3);
@@ -73,16 +74,29 @@ fn rows_up_to_the_current_layer_do_not_count() {
         map.end_sequence(0);
     }
     pass(&mut map, &layers, 0, &[0, 1, 0]);
-    let token = Token::new((0, 1, 0), &layers, &[0], &[]);
+    let token = Token::new(TokenPlace { lane: 0, row: 1, layer: 0 }, &layers, &[0], &[]);
     map.observe(&token);
     // Rows 1 and 2: (0, 1) and (1, 0), one each: the lowest slot. p of layer 2: 1 - 2/4.
     assert_eq!(told(&mut map, &token, 2, 1), [(0, 0.5)]);
     for (layer, row) in [(1, [0, 1]), (2, [0, 1])] {
-        map.observe(&Token::new((0, 1, layer), &layers, &[row[0], row[1], 1], &[]));
+        map.observe(&Token::new(
+            TokenPlace { lane: 0, row: 1, layer },
+            &layers,
+            &[row[0], row[1], 1],
+            &[],
+        ));
     }
-    map.observe(&Token::new((0, 2, 0), &layers, &[0], &[]));
+    map.observe(&Token::new(TokenPlace { lane: 0, row: 2, layer: 0 }, &layers, &[0], &[]));
     // Row 1: (0, 2), cosine 1 with the second; row 2: (1, 1), equal.
-    assert_eq!(told(&mut map, &Token::new((0, 2, 0), &layers, &[0], &[]), 1, 1), [(1, 0.75)]);
+    assert_eq!(
+        told(
+            &mut map,
+            &Token::new(TokenPlace { lane: 0, row: 2, layer: 0 }, &layers, &[0], &[]),
+            1,
+            1
+        ),
+        [(1, 0.75)]
+    );
 }
 
 #[test]
@@ -131,7 +145,12 @@ fn what_is_kept_up_is_what_the_definition_says() {
         }
         let row = random_row(&layers, &mut rng);
         for layer in 0..layers.len() {
-            let token = Token::new((lane as u32, step, layer as u32), &layers, &row, &[]);
+            let token = Token::new(
+                TokenPlace { lane: lane as u32, row: step, layer: layer as u32 },
+                &layers,
+                &row,
+                &[],
+            );
             map.observe(&token);
             for &expert in token.experts(layer) {
                 counts[lane][layers.keys(layer).start + expert as usize] += 1;

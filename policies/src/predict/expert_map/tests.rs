@@ -1,5 +1,6 @@
 //! Matches, thresholds and replacement by hand, and the store against a plain reading of it.
 
+use crate::predict::TokenPlace;
 use rand::RngExt;
 
 use super::*;
@@ -12,7 +13,7 @@ fn configured(layers: &Layers, store: usize, distance: u32, map: MapOf) -> Exper
 
 fn pass(map: &mut ExpertMap, layers: &Layers, row: &[u32], weights: &[f32]) {
     for layer in 0..layers.len() as u32 {
-        map.observe(&Token::new((0, 0, layer), layers, row, weights));
+        map.observe(&Token::new(TokenPlace { lane: 0, row: 0, layer }, layers, row, weights));
     }
 }
 
@@ -50,7 +51,7 @@ fn rows_so_far_are_matched_by_hand() {
     let layers = Layers::new(&[4, 4], &[2, 2]);
     let mut map = configured(&layers, 9, 1, MapOf::Iteration);
     let row = |map: &mut ExpertMap, row: &[u32], weights: &[f32]| {
-        let token = Token::new((0, 7, 0), &layers, row, weights);
+        let token = Token::new(TokenPlace { lane: 0, row: 7, layer: 0 }, &layers, row, weights);
         map.observe(&token);
         told(map, &token, 1, 4)
     };
@@ -59,13 +60,15 @@ fn rows_so_far_are_matched_by_hand() {
     map.set_learning(false);
     assert_eq!(row(&mut map, &[1, 2], &[0.75, 0.25]), [(1, 0.5), (0, 0.25)]);
     assert_eq!(row(&mut map, &[0, 3], &[0.75, 0.25]), [(2, 0.75), (3, 0.25)]);
-    let token = Token::new((0, 7, 0), &layers, &[0, 3], &[0.75, 0.25]);
+    let token =
+        Token::new(TokenPlace { lane: 0, row: 7, layer: 0 }, &layers, &[0, 3], &[0.75, 0.25]);
     let by_rows = map.lanes[0].alike_by_rows(&map.store, &token);
     assert!(by_rows.0 == 0 && (by_rows.1 - 0.9).abs() < 1e-12, "{by_rows:?}");
     // What is not a weight counts as 0; with none left everything is equally unlike.
     assert_eq!(row(&mut map, &[1, 2], &[f32::NAN, -0.5]), [(2, 0.75), (3, 0.25)]);
     assert_eq!(row(&mut map, &[1, 2], &[f32::INFINITY, 0.25]), [(1, 0.5), (0, 0.25)]);
-    let token = Token::new((0, 7, 0), &layers, &[1, 2], &[0.75, 0.25]);
+    let token =
+        Token::new(TokenPlace { lane: 0, row: 7, layer: 0 }, &layers, &[1, 2], &[0.75, 0.25]);
     assert_eq!(told(&mut map, &token, 1, 1), [(1, 0.5)], "no more than asked for");
 }
 
@@ -83,10 +86,20 @@ fn early_layers_are_the_embedding_s_and_later_ones_fade() {
     let mut ask = |embedding: &[f32], target: u32| {
         map.begin_sequence(0, &Opening { embedding, ..Opening::default() });
         for layer in 0..2 {
-            map.observe(&Token::new((0, 0, layer), &layers, &[1, 1], &[0.5, 0.5]));
+            map.observe(&Token::new(
+                TokenPlace { lane: 0, row: 0, layer },
+                &layers,
+                &[1, 1],
+                &[0.5, 0.5],
+            ));
         }
         let layer = if target == 1 { 0 } else { 1 };
-        told(&mut map, &Token::new((0, 0, layer), &layers, &[1, 1], &[0.5, 0.5]), target, 4)
+        told(
+            &mut map,
+            &Token::new(TokenPlace { lane: 0, row: 0, layer }, &layers, &[1, 1], &[0.5, 0.5]),
+            target,
+            4,
+        )
     };
     assert_eq!(ask(&[5.0, 1.0], 1), [(0, 2.0 / 3.0)]);
     assert_eq!(ask(&[0.0, 3.0], 1), [(1, 2.0 / 3.0)]);
@@ -107,7 +120,7 @@ fn the_mean_of_a_sequence_and_its_threshold() {
     sequence(&mut map, &layers, &[], &[([0, 1, 2, 0], half), ([0, 1, 2, 3], half)]);
     map.set_learning(false);
     let mut ask = |row: &[u32]| {
-        let token = Token::new((0, 0, 0), &layers, row, &[0.5, 0.5]);
+        let token = Token::new(TokenPlace { lane: 0, row: 0, layer: 0 }, &layers, row, &[0.5, 0.5]);
         map.observe(&token);
         told(&mut map, &token, 1, 4)
     };
@@ -187,7 +200,7 @@ fn what_is_kept_up_is_what_the_definition_says() {
             for layer in 0..4 {
                 for (lane, (row, weights)) in tokens.iter().enumerate() {
                     let number = if same_row_number { 0 } else { 3 * step + lane };
-                    let place = (lane as u32, number, layer as u32);
+                    let place = TokenPlace { lane: lane as u32, row: number, layer: layer as u32 };
                     let token = Token::new(place, &layers, row, weights);
                     map.observe(&token);
                     let own = dense(&layers, row, weights, layer + 1);
@@ -235,7 +248,12 @@ fn tokens_of_a_prompt_that_take_turns_are_kept_apart() {
         for turn in [0, 1] {
             for e in 0..4 {
                 let row = [e; 2];
-                let token = Token::new((0, e as usize, layer), &layers, &row, &[1.0; 2]);
+                let token = Token::new(
+                    TokenPlace { lane: 0, row: e as usize, layer },
+                    &layers,
+                    &row,
+                    &[1.0; 2],
+                );
                 if turn == 0 {
                     map.observe(&token);
                 } else {

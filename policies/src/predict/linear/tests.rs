@@ -1,6 +1,7 @@
 //! What the models learn and what they cannot, by kind; their parameters.
 
 use super::*;
+use crate::predict::TokenPlace;
 use crate::predict::testing::{Sequence, random, random_row, recall, told};
 use rand::RngExt;
 
@@ -83,9 +84,19 @@ fn learning_ends_with_a_last_fit() {
         let mut linear = Linear::new(&layers, Horizon::at(1), &config);
         let see = |linear: &mut Linear, row: &[u32]| {
             for layer in 0..2 {
-                linear.observe(&Token::new((0, 0, layer), &layers, row, &[]));
+                linear.observe(&Token::new(
+                    TokenPlace { lane: 0, row: 0, layer },
+                    &layers,
+                    row,
+                    &[],
+                ));
             }
-            told(linear, &Token::new((0, 0, 0), &layers, &[1], &[]), 1, 4)
+            told(
+                linear,
+                &Token::new(TokenPlace { lane: 0, row: 0, layer: 0 }, &layers, &[1], &[]),
+                1,
+                4,
+            )
         };
         let early = see(&mut linear, &[1, 2]);
         assert_eq!(early.is_empty(), config.kind == LinearKind::Ridge);
@@ -112,7 +123,7 @@ fn guesses_are_in_order_and_within_one() {
             let mut row = random_row(&layers, &mut rng);
             row[5..].copy_from_slice(&[0, 1, 2, 3]);
             for layer in 0..3 {
-                let token = Token::new((0, 0, layer), &layers, &row, &[]);
+                let token = Token::new(TokenPlace { lane: 0, row: 0, layer }, &layers, &row, &[]);
                 linear.observe(&token);
                 for target in layer + 1..3 {
                     let width = rng.random_range(0..6);

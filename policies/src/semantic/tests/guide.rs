@@ -1,7 +1,7 @@
 //! Profiles worked out by hand.
 
 use crate::Config as _;
-use crate::predict::{Layers, Opening, Token};
+use crate::predict::{Layers, Opening, Token, TokenPlace};
 use crate::semantic::{Guide, GuideConfig, Likeness, ProfileFrom};
 
 fn layers() -> Layers {
@@ -13,7 +13,12 @@ fn converse(guide: &mut Guide, embedding: &[f32], experts: &[u32]) -> Vec<f32> {
     guide.begin(0, &Opening { embedding, ..Opening::default() });
     let profile = guide.profile(0).to_vec();
     for expert in experts {
-        guide.observe(&Token::new((0, 0, 0), &layers(), &[*expert], &[]));
+        guide.observe(&Token::new(
+            TokenPlace { lane: 0, row: 0, layer: 0 },
+            &layers(),
+            &[*expert],
+            &[],
+        ));
     }
     guide.end(0);
     profile
@@ -59,7 +64,12 @@ fn controls_and_ceiling_by_hand() {
     prompt.begin(0, &Opening::default());
     assert!(prompt.take_changed());
     for (expert, expected) in [(1, [0.0; 4]), (1, [0.0; 4]), (2, [0.0, 1.0, 0.0, 0.0])] {
-        prompt.observe(&Token::new((0, 0, 0), &layers(), &[expert], &[]));
+        prompt.observe(&Token::new(
+            TokenPlace { lane: 0, row: 0, layer: 0 },
+            &layers(),
+            &[expert],
+            &[],
+        ));
         near(prompt.profile(0), expected);
     }
     assert!(prompt.take_changed() && !prompt.take_changed());
@@ -85,7 +95,12 @@ fn clusters_have_a_profile_each_and_routes_can_stand_for_embeddings() {
     }
     guide.begin(0, &Opening::default());
     for expert in [2, 0] {
-        guide.observe(&Token::new((0, 0, 0), &layers(), &[expert], &[]));
+        guide.observe(&Token::new(
+            TokenPlace { lane: 0, row: 0, layer: 0 },
+            &layers(),
+            &[expert],
+            &[],
+        ));
     }
     near(guide.profile(0), [0.0, 0.0, 1.0 / 3.0, 2.0 / 3.0]);
     assert_eq!(guide.refused(), None);

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::import::info::{Claim, FuzzTarget};
 use crate::import::input::Input;
 use crate::import::sniff::{Contents, Sniff};
-use crate::import::tables::{counts, is_counts};
+use crate::import::tables::{self, counts, is_counts};
 
 pub(super) const INFO: HistogramInfo = HistogramInfo {
     name: "array-counts",
@@ -25,11 +25,8 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
             Claim::Likely.when(pickle.names_array(pickle.root(), counted))
         }
         Contents::Npz(names) => Claim::Sure.when(names.iter().any(|name| is_counts(name))),
-        Contents::Npy { dtype, shape } => {
-            let whole = !dtype.is_float();
-            let name = sniff.name();
-            let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
-            Claim::Sure.when(whole && matches!(shape.len(), 2 | 3) && is_counts(stem))
+        Contents::Npy { shape, .. } => {
+            Claim::Sure.when(matches!(shape.len(), 2 | 3) && tables::is_named_counts(sniff))
         }
         _ => Ok(Claim::No),
     }
@@ -39,8 +36,8 @@ fn read(inputs: &[Input<'_>]) -> Result<ExpertCounts> {
     let mut all: Option<ExpertCounts> = None;
     for input in inputs {
         let found = counts(input)?;
-        let mut next = ExpertCounts::of_hidden(found.layers);
-        next.tokens = found.tokens;
+        let layers = found.numbers.into_iter().zip(found.layers).collect();
+        let next = ExpertCounts { layers, tokens: found.tokens, notes: Vec::new() };
         let Some(before) = &mut all else {
             all = Some(next);
             continue;

@@ -96,7 +96,17 @@ impl Sum {
 
 impl Sink for Sum {
     fn record(&mut self, record: &mut Record) -> Result<(), String> {
-        let (Some(layer), Some(count)) = (record.layer(), record.count) else { return Ok(()) };
+        let Some(layer) = record.layer() else { return Ok(()) };
+        if record.count.is_none() && !record.ids.columns.is_empty() {
+            // A column for each expert, counted from 0 or from 1.
+            let first = record.ids.columns.first().map_or(0, |&first| first.min(1));
+            let counts = record.ids.columns.iter().zip(&record.ids.values);
+            for (&expert, &count) in counts {
+                self.add(layer, (expert - first).into(), count as f64)?;
+            }
+            return Ok(());
+        }
+        let Some(count) = record.count else { return Ok(()) };
         let [expert] = record.ids.values[..] else {
             return Err("a count of several experts".to_owned());
         };

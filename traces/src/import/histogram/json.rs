@@ -11,6 +11,7 @@ use super::info::{ExpertCounts, HistogramInfo};
 use crate::error::Result;
 use crate::import::info::{Claim, FuzzTarget};
 use crate::import::input::Input;
+use crate::import::named::{self, Kind};
 use crate::import::sniff::Sniff;
 
 pub(super) const INFO: HistogramInfo = HistogramInfo {
@@ -23,8 +24,18 @@ pub(super) const INFO: HistogramInfo = HistogramInfo {
 };
 
 /// Parts of names that say that numbers are counts.
-const COUNTS: [&str; 9] =
-    ["count", "popularit", "freq", "hits", "usage", "activations", "selections", "load", "collect"];
+const COUNTS: [&str; 10] = [
+    "count",
+    "popularit",
+    "freq",
+    "hits",
+    "usage",
+    "activations",
+    "selections",
+    "load",
+    "collect",
+    "tokens_per",
+];
 /// Parts of names that say that they are none.
 const NONE: [&str; 12] = [
     "score",
@@ -50,17 +61,23 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
         return Ok(Claim::No);
     }
     let text = sniff.text();
+    // A layer, an expert and a count in each object.
+    if named::kind(sniff) == Some(Kind::Counts) {
+        return Ok(Claim::No);
+    }
     let (mut named, mut nested) = (false, 0);
     let mut parts = text.split('"').skip(1);
     while let (Some(key), Some(after)) = (parts.next(), parts.next()) {
         let value = after.trim_start().strip_prefix(':').map(str::trim_start);
         named |= is_count(key) && value.is_some_and(|value| value.starts_with(['[', '{']));
-        nested += usize::from(key.parse::<u32>().is_ok());
+        nested += usize::from(layer_of(key).is_some() || expert_of(key).is_some());
     }
     // {layer: {expert: n}} without any name.
     let bare = !named && nested > 2 && by_number(text);
-    let matrix = named && !named_columns(text);
-    Claim::Possible.when(bare || matrix)
+    if !named && !bare && rows_repeat(text) {
+        return Ok(Claim::Sure);
+    }
+    Claim::Possible.when(bare || named)
 }
 
 /// Whether the text begins as `{"0": {"0": 1`.
@@ -68,11 +85,10 @@ fn by_number(text: &str) -> bool {
     let flat: String = text.chars().filter(|c| !c.is_whitespace()).take(64).collect();
     let mut parts = flat.split('"');
     let opens = |part: Option<&str>, with: &str| part == Some(with);
-    let number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u32>().is_ok());
     opens(parts.next(), "{")
-        && number(parts.next())
+        && parts.next().is_some_and(|key| layer_of(key).is_some())
         && opens(parts.next(), ":{")
-        && number(parts.next())
+        && parts.next().is_some_and(|key| expert_of(key).is_some())
         && parts.next().is_some_and(|rest| {
             let value = rest.trim_start_matches(':');
             let end = value.find([',', '}']).unwrap_or(value.len());
@@ -80,10 +96,26 @@ fn by_number(text: &str) -> bool {
         })
 }
 
-/// Whether the text is lines of named columns: a layer and an expert, each a number.
-fn named_columns(text: &str) -> bool {
-    let first = text.split(['{', '}']).nth(1).unwrap_or_default();
-    first.contains("\"layer") && first.contains("\"expert") && !first.contains('[')
+/// Whether the text is one list of whole numbers for each layer, `{"0": [5, 0, 5, ..], ..}`, all of
+/// one length, with a number twice in some: counts, for a token has an expert once.
+fn rows_repeat(text: &str) -> bool {
+    // The last list may be cut.
+    let Some(end) = text.rfind(']') else { return false };
+    let whole = format!("{}}}", &text[..=end]);
+    let Ok(Value::Object(map)) = serde_json::from_str(&whole) else { return false };
+    let mut length = None;
+    let mut repeats = false;
+    for (key, value) in &map {
+        let (Some(_), Value::Array(row)) = (layer_of(key), value) else { return false };
+        let Some(row) = row.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>() else {
+            return false;
+        };
+        if *length.get_or_insert(row.len()) != row.len() {
+            return false;
+        }
+        repeats |= row.iter().enumerate().any(|(at, count)| row[..at].contains(count));
+    }
+    map.len() > 1 && repeats
 }
 
 fn is_count(key: &str) -> bool {
@@ -127,10 +159,23 @@ struct Found {
 
 /// A layer's number in a key: `3`, `layer_3`.
 fn layer_of(key: &str) -> Option<i64> {
+    if let Ok(number) = key.parse() {
+        return Some(number);
+    }
     let digits = key.trim_start_matches(|c: char| !c.is_ascii_digit());
     let word = key[..key.len() - digits.len()].to_ascii_lowercase();
     let word = word.trim_end_matches(['_', '.', '-', ' ']);
-    let known = ["", "layer", "layers", "l", "blk", "model.layers"].contains(&word);
+    let path = word.ends_with("layers") || word.ends_with("layer") || word == "blk" || word == "l";
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().ok().filter(|_| path)
+}
+
+/// An expert's number in a key: `17`, `expert_17`.
+fn expert_of(key: &str) -> Option<i64> {
+    let digits = key.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let word = key[..key.len() - digits.len()].to_ascii_lowercase();
+    let known =
+        ["", "expert", "experts", "e"].contains(&word.trim_end_matches(['_', '.', '-', ' ']));
     digits.parse().ok().filter(|_| known)
 }
 
@@ -155,7 +200,11 @@ impl Found {
                     self.walk(row, Some(layer), name, depth + 1)?;
                 }
             }
-            Value::Array(row) if counted && name.is_some() && row.iter().all(Value::is_number) => {
+            Value::Array(row)
+                if counted
+                    && (name.is_some() || layer.is_some())
+                    && row.iter().all(Value::is_number) =>
+            {
                 if let Some(layer) = layer {
                     self.row(layer, row.iter().zip(0..).map(|(count, expert)| (expert, count)))?;
                 }
@@ -178,13 +227,13 @@ impl Found {
         name: Option<&str>,
         depth: usize,
     ) -> Result<(), String> {
-        let numbers = !map.is_empty() && map.keys().all(|key| key.parse::<u32>().is_ok());
+        let numbers = !map.is_empty() && map.keys().all(|key| expert_of(key).is_some());
         if let Some(layer) = layer
             && numbers
             && name.is_none_or(is_count)
             && map.values().all(Value::is_number)
         {
-            let row = map.iter().filter_map(|(key, count)| Some((key.parse().ok()?, count)));
+            let row = map.iter().filter_map(|(key, count)| Some((expert_of(key)?, count)));
             return self.row(layer, row);
         }
         self.tokens(map);

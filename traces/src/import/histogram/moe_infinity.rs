@@ -7,6 +7,7 @@ use crate::import::array::{Array, Dtype, Place};
 use crate::import::info::{Claim, FuzzTarget};
 use crate::import::input::Input;
 use crate::import::sniff::{Contents, Sniff};
+use crate::import::tables;
 
 pub(super) const INFO: HistogramInfo = HistogramInfo {
     name: "moe-infinity",
@@ -18,7 +19,8 @@ pub(super) const INFO: HistogramInfo = HistogramInfo {
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     let Contents::Npy { dtype, shape } = &sniff.contents else { return Ok(Claim::No) };
-    Claim::Likely.when(shape.len() == 3 && *dtype == Dtype::F64)
+    let cube = shape.len() == 3 && *dtype == Dtype::F64;
+    Claim::Likely.when(cube && !tables::may_be_ids(sniff))
 }
 
 fn read(inputs: &[Input<'_>]) -> Result<ExpertCounts> {

@@ -30,6 +30,12 @@ pub(super) struct Stated {
     pub(super) model: Option<String>,
 }
 
+/// Whether a number behind the ids of a row fills it up: -1, also as writers without a sign have it.
+fn is_padding(id: i64) -> bool {
+    const UNSIGNED: [i64; 4] = [u16::MAX as i64, i32::MAX as i64, u32::MAX as i64, i64::MAX];
+    id < 0 || UNSIGNED.contains(&id)
+}
+
 /// Whether the last expert of all rows is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shared {
@@ -48,7 +54,8 @@ pub(super) struct Cells<'a> {
     others: u64,
     /// An expert a line: the cell that is being collected.
     open: Option<(Place, u32)>,
-    last_rank: Option<i64>,
+    /// Ranks of the experts of that cell, where they are written.
+    ranks: Vec<i64>,
     /// The caller's top-k, where a line has one expert.
     top_k: Option<u32>,
     ids: Vec<u16>,
@@ -60,16 +67,24 @@ pub(super) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    pub(super) fn new(store: &'a mut Store, begun: (u32, u32), top_k: Option<u32>) -> Self {
+    /// For a file whose first sequence and pass have these numbers in the store; `any_order` takes
+    /// its cells in whatever order they come.
+    pub(super) fn new(
+        store: &'a mut Store,
+        begun: (u32, u32),
+        top_k: Option<u32>,
+        any_order: bool,
+    ) -> Self {
         let rows = store.rows();
+        let passes = Passes::new(begun.0, begun.1);
         Self {
             store,
-            passes: Passes::new(begun.0, begun.1),
+            passes: if any_order { passes.in_any_order() } else { passes },
             begun: rows,
             stated: Stated::default(),
             others: 0,
             open: None,
-            last_rank: None,
+            ranks: Vec::new(),
             top_k,
             ids: Vec::new(),
             weights: Vec::new(),
@@ -128,8 +143,8 @@ impl<'a> Cells<'a> {
     fn take(&mut self, ids: &[i64], weights: &[f32], layer: u32) -> Result<(), String> {
         self.ids.clear();
         self.weights.clear();
-        let used = ids.iter().position(|&id| id < 0).unwrap_or(ids.len());
-        if let Some(id) = ids[used..].iter().find(|&&id| id >= 0) {
+        let used = ids.iter().position(|&id| is_padding(id)).unwrap_or(ids.len());
+        if let Some(id) = ids[used..].iter().find(|&&id| !is_padding(id)) {
             return Err(format!(
                 "layer {layer}: expert {id} behind a -1: some experts of this row are hidden (a \
                  cache's log hides its hits), so it is no routing"
@@ -189,12 +204,36 @@ impl<'a> Cells<'a> {
 
     /// Ends the cell of one expert a line.
     fn close(&mut self) -> Result<(), String> {
-        self.last_rank = None;
         let Some((place, layer)) = self.open.take() else { return Ok(()) };
+        if self.ranks.len() == self.ids.len() {
+            self.by_rank(place, layer)?;
+        }
+        self.ranks.clear();
         let added = self.add(place, layer);
         self.ids.clear();
         self.weights.clear();
         added
+    }
+
+    /// Sorts the experts of the open cell by their ranks, which are all ranks from the first on.
+    fn by_rank(&mut self, place: Place, layer: u32) -> Result<(), String> {
+        let mut order: Vec<usize> = (0..self.ranks.len()).collect();
+        order.sort_by_key(|&at| self.ranks[at]);
+        let first = order.first().map_or(0, |&at| self.ranks[at]);
+        let all = (first..).zip(&order).all(|(rank, &at)| self.ranks[at] == rank);
+        if !all || !(0..=1).contains(&first) {
+            let token = place.token.unwrap_or_default();
+            return Err(format!(
+                "token {token} has ranks {:?} alone in layer {layer}: the lines of its experts do \
+                 not stand together. Sort them by token and layer",
+                self.ranks
+            ));
+        }
+        if self.weights.len() == self.ids.len() {
+            self.weights = order.iter().map(|&at| self.weights[at]).collect();
+        }
+        self.ids = order.iter().map(|&at| self.ids[at]).collect();
+        Ok(())
     }
 
     /// One expert of a cell whose other experts stand in other lines.
@@ -202,10 +241,14 @@ impl<'a> Cells<'a> {
         let id = record.ids.values[0];
         let weight =
             record.weights.values.first().copied().filter(|_| record.weights.values.len() == 1);
+        if is_padding(id) {
+            self.passes.met.padded = true;
+            return Ok(());
+        }
         let id = u16::try_from(id).map_err(|_| format!("id {id}; expert ids are 0 to 65535"))?;
         let rank = record.rank();
         let next = match rank {
-            Some(rank) => self.last_rank.is_some_and(|last| rank <= last),
+            Some(rank) => self.ranks.contains(&rank),
             None => self.top_k.is_some_and(|k| self.ids.len() >= k as usize),
         };
         let same = self.open.is_some_and(|(open, at)| {
@@ -219,7 +262,7 @@ impl<'a> Cells<'a> {
             self.passes.met.copies += 1;
             return Ok(());
         }
-        self.last_rank = rank;
+        self.ranks.extend(rank);
         self.ids.push(id);
         self.weights.extend(weight);
         Ok(())
@@ -265,8 +308,18 @@ impl Sink for Cells<'_> {
             self.state(record, None);
             return Ok(());
         };
-        let layer = u32::try_from(layer).map_err(|_| format!("layer {layer}"))?;
         let mut place = record.place();
+        let single = record.ids.single && record.ids.values.len() == 1;
+        if single && place.token.is_none() && place.sequence.is_none() && record.rank().is_none() {
+            // How many layers and experts there are, in a header.
+            self.others += 1;
+            self.state(record, None);
+            return Ok(());
+        }
+        let layer = u32::try_from(layer).map_err(|_| format!("layer {layer}"))?;
+        if self.passes.met.other_phase.is_none() {
+            self.passes.met.other_phase.clone_from(&record.other_phase);
+        }
         if self.groups > 0 && place.sequence.is_none() {
             place.sequence = Some(self.groups - 1);
         }
@@ -274,7 +327,7 @@ impl Sink for Cells<'_> {
             self.close()?;
             return self.batch(record, place, layer);
         }
-        if record.ids.single && record.ids.values.len() == 1 {
+        if single {
             self.state(record, Some(1));
             return self.one_expert(record, place, layer);
         }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::cells::File;
-use super::store::{Head, NO_PHASE, NO_TOKEN, Row, Rows as Stored, Store};
+use super::passes::Met;
+use super::store::{Head, NO_PHASE, NO_TOKEN, Row, Rows as Stored};
 use crate::error::Result;
 use crate::import::collect::Collector;
 use crate::import::input::Input;
@@ -18,10 +19,9 @@ const DUMMIES: u64 = 16;
 pub(super) fn finish(
     inputs: &[Input<'_>],
     files: Vec<File>,
-    store: Store,
+    mut stored: Stored,
     into: &mut Collector<'_>,
 ) -> Result<()> {
-    let mut stored = store.finish()?;
     let Some(input) = inputs.first() else { return Ok(()) };
     if stored.len() == 0 {
         return Err(input.error("lines", "none has a token's experts in a layer"));
@@ -72,6 +72,20 @@ pub(super) fn finish(
     }
     into.layers(input, Numbering::Numbered(&numbers), &top_ks)?;
     emit(input, &files, &mut stored, &kept, &plan, into)
+}
+
+/// Whether lines are in no order in which tokens could be told: numbers fall, yet none of them
+/// comes twice, or most tokens lack layers.
+pub(super) fn is_scattered(files: &[File], stored: &Stored) -> bool {
+    let told = |file: &File| file.met.numbered && !file.met.steps;
+    let alone = |file: &File| file.met.falls && !file.met.crowded;
+    let whole: Vec<Range<u64>> = files.iter().map(|file| file.rows.clone()).collect();
+    if files.is_empty() || !files.iter().all(told) {
+        return false;
+    }
+    let plan = Plan::new(stored, &whole, false, 0);
+    let most = stored.len().saturating_sub(stored.having(&plan.slots));
+    files.iter().any(alone) || (!joins(stored, &whole) && 2 * most > stored.len())
 }
 
 /// What the files say of their model.
@@ -194,7 +208,12 @@ fn notes(files: &[File], into: &mut Collector<'_>) {
     if files.iter().any(|file| file.met.padded) {
         into.note("rows are padded with -1 behind their experts: the padding is left out");
     }
-    if files.iter().any(|file| file.met.no_phase) {
+    if let Some(word) = files.iter().find_map(|file| file.met.other_phase.as_ref()) {
+        into.note(format!(
+            "the phase {word:?} is not known (prefill and decode are): its tokens are taken as \
+             decode tokens"
+        ));
+    } else if files.iter().any(|file| file.met.no_phase) {
         into.note("the phase is not recorded: all tokens are taken as decode tokens");
     }
     if files.iter().any(|file| file.met.restarts) {
@@ -257,6 +276,12 @@ fn emit(
     if !with_weights && stored.any_weighted() {
         into.note("weights are left out: not all experts have them");
     }
+    // Tokens one after another, each with all its layers: a pass begins where numbers do.
+    let by_number = files.iter().all(|file| {
+        let Met { restarts, batches, steps, .. } = file.met;
+        restarts && !batches && !steps && file.next_sequence == 1
+    });
+    let several = several || by_number;
     let counted = files.iter().any(|file| file.met.restarts || !file.met.numbered);
     let mut out = Out {
         parts: Vec::new(),
@@ -270,6 +295,7 @@ fn emit(
     };
     let mut rows = Rows::new(input, into);
     let (mut sequence, mut position) = (None, 0);
+    let (mut run, mut before) = (0u32, None);
     for row in order {
         let head = stored.head(row.into())?;
         if !out.gather(stored, kept, plan, row.into())? {
@@ -280,7 +306,12 @@ fn emit(
             position = 0;
             rows.sequence(None)?;
         }
-        let Head { step, token_id, phase, .. } = head;
+        let Head { mut step, token_id, phase, .. } = head;
+        if by_number {
+            run += u32::from(before.is_some_and(|before| head.position <= before));
+            before = Some(head.position);
+            step = run;
+        }
         let at = if counted { position } else { head.position };
         position += 1;
         rows.push(&out.ids, at, Phase::ALL.get(phase as usize).copied().unwrap_or(Phase::Decode))?;

@@ -11,7 +11,7 @@ use serde::de::{
 };
 
 use super::names::{Known, Meaning, Names};
-use super::record::{Record, Requests, Scalar};
+use super::record::{Record, Requests, Scalar, no_id};
 use crate::error::Result;
 use crate::import::input::{Input, Stream};
 use crate::import::lines::at_line;
@@ -343,8 +343,11 @@ impl<'de> Visitor<'de> for Field<'_, '_> {
         self.set(Scalar::Text(text))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
-        Ok(false)
+    fn visit_bool<E: serde::de::Error>(self, flag: bool) -> Result<bool, E> {
+        match self.known.map(|known| known.meaning) {
+            Some(Meaning::IsPrefill | Meaning::IsDecode) => self.set(Scalar::Int(flag.into())),
+            _ => Ok(false),
+        }
     }
 
     fn visit_unit<E>(self) -> Result<bool, E> {
@@ -434,7 +437,7 @@ impl<'de> Visitor<'de> for Element<'_, '_> {
                 self.outer.ids.values.push(number as i64);
             }
             Some(Meaning::Experts) => {
-                return Err(E::custom(format!("{number} is not an expert id")));
+                return Err(E::custom(no_id(&number.to_string())));
             }
             Some(_) => self.outer.weights.values.push(number as f32),
             None => {}
@@ -455,8 +458,10 @@ impl<'de> Visitor<'de> for Element<'_, '_> {
     }
 
     fn visit_unit<E>(self) -> Result<bool, E> {
-        if self.target == Some(Meaning::Weights) {
-            self.outer.weights.values.push(f32::NAN);
+        match self.target {
+            Some(Meaning::Experts) => self.outer.ids.values.push(-1),
+            Some(_) => self.outer.weights.values.push(f32::NAN),
+            None => {}
         }
         Ok(false)
     }

@@ -31,9 +31,15 @@ pub(in crate::import) fn kind(sniff: &Sniff<'_>) -> Option<Kind> {
             .iter()
             .flatten()
             .any(|known| known.meaning == Meaning::Experts && known.number.is_some());
+        let step = has(Meaning::Step);
+        let one = has(Meaning::Experts) && !lists && !has_lists(text, &header);
         return Some(match () {
-            () if has(Meaning::Count) && !token && !has(Meaning::Rank) => Kind::Counts,
-            () if token || has(Meaning::Step) || lists => Kind::Routes,
+            () if has(Meaning::Count) && one && !token && !(step && has(Meaning::Rank)) => {
+                Kind::Counts
+            }
+            () if token || step => Kind::Routes,
+            () if lists && is_matrix(text, &header) => Kind::Counts,
+            () if lists => Kind::Routes,
             () if has_lists(text, &header) => Kind::Routes,
             () => Kind::Pairs,
         });
@@ -56,7 +62,36 @@ fn has_lists(text: &str, header: &Header) -> bool {
     }
     let mut fields = row.split(char::from(header.delimiter)).skip(place);
     let field = fields.next().unwrap_or_default().trim().trim_matches('"');
-    field.parse::<i64>().is_err() || fields.count() + place + 1 > header.columns.len()
+    field.parse::<f64>().is_err() || fields.count() + place + 1 > header.columns.len()
+}
+
+/// Whether a table without tokens has one row a layer, and a column for each expert: counts. Rows of
+/// chosen experts without a token have each layer again and again.
+fn is_matrix(text: &str, header: &Header) -> bool {
+    let meaning = |wanted: Meaning| {
+        header.known.iter().position(|known| known.is_some_and(|known| known.meaning == wanted))
+    };
+    let Some(place) = meaning(Meaning::Layer) else { return false };
+    let beside = [Meaning::Sequence, Meaning::Weights, Meaning::Rank, Meaning::Phase];
+    if beside.into_iter().any(|wanted| meaning(wanted).is_some()) {
+        return false;
+    }
+    let from = header.line + usize::from(!header.is_row);
+    let rows = text.lines().skip(from).filter(|line| !line.trim().is_empty());
+    let mut layers: Vec<String> = Vec::new();
+    for row in rows.filter(|line| !line.starts_with('#')) {
+        let fields = super::text::split(row, header.delimiter);
+        // The last line may be cut.
+        if fields.len() < header.columns.len() {
+            break;
+        }
+        let layer = fields[place].clone();
+        if layers.contains(&layer) {
+            return false;
+        }
+        layers.push(layer);
+    }
+    layers.len() > 1
 }
 
 /// What the first objects of a JSON text are by their keys.
@@ -71,7 +106,7 @@ fn json_kind(sniff: &Sniff<'_>, names: &Names) -> Option<Kind> {
     }
 }
 
-/// Meanings that stand together in one object.
+/// Meanings that stand together in one object, and what objects around it say.
 #[derive(Debug, Default, Clone, Copy)]
 struct Keys {
     layer: bool,
@@ -93,9 +128,13 @@ impl Keys {
                 b'{' => open.push(Keys::default()),
                 b'}' => {
                     let Some(done) = open.pop() else { return };
+                    let done = done.among(&open);
                     if done.layer && done.experts {
                         *self = done;
-                        return;
+                        // How many layers and experts there are stands in headers, too.
+                        if done.order || done.list || done.count {
+                            return;
+                        }
                     }
                 }
                 b'"' => {
@@ -117,6 +156,15 @@ impl Keys {
         // The last object may be cut.
         if let Some(cut) = open.iter().rev().find(|keys| keys.layer && keys.experts) {
             *self = *cut;
+        }
+    }
+
+    /// With the layer and the order that the objects around it have.
+    fn among(self, around: &[Self]) -> Self {
+        Self {
+            layer: self.layer || around.iter().any(|keys| keys.layer),
+            order: self.order || around.iter().any(|keys| keys.order),
+            ..self
         }
     }
 

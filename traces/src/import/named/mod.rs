@@ -26,7 +26,7 @@ use crate::error::Result;
 
 pub(super) use self::json::Sink;
 pub(super) use self::kind::{Kind, kind};
-pub(super) use self::names::Names;
+pub(super) use self::names::{Names, phase};
 pub(super) use self::record::{Record, Requests};
 
 pub(super) const INFO: FormatInfo = FormatInfo {
@@ -46,20 +46,44 @@ fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
 }
 
 fn import(inputs: &[Input<'_>], into: &mut Collector<'_>) -> Result<()> {
-    let mut store = Store::new(into.spool());
-    let mut files = Vec::new();
-    for input in inputs {
-        let names = Names::new(&into.options.columns);
-        let names = names.map_err(|problem| input.error("columns", problem))?;
-        let mut requests = Requests::default();
-        let begun =
-            files.last().map_or((0, 0), |file: &cells::File| (file.next_sequence, file.next_pass));
-        let mut cells = Cells::new(&mut store, begun, into.options.top_k);
-        let source = read(input, &names, &mut requests, &mut cells)?;
-        files.push(cells.finish(input)?);
-        into.read(source);
+    let mut all = Read::of(inputs, into, false)?;
+    // Numbers that fall without any of them coming twice are no passes: lines in no order.
+    if finish::is_scattered(&all.files, &all.rows) && inputs.iter().all(Input::can_be_read_again)
+        // Where they are too many, or contradict each other, what is said of their order is better.
+        && let Ok(sorted) = Read::of(inputs, into, true)
+    {
+        into.note("lines are in no order of tokens: they are sorted by their numbers");
+        all = sorted;
     }
-    finish::finish(inputs, files, store, into)
+    all.sources.into_iter().for_each(|source| into.read(source));
+    finish::finish(inputs, all.files, all.rows, into)
+}
+
+/// What was read of all files.
+struct Read {
+    files: Vec<cells::File>,
+    rows: store::Rows,
+    /// What provenance says of each.
+    sources: Vec<serde_json::Value>,
+}
+
+impl Read {
+    fn of(inputs: &[Input<'_>], into: &Collector<'_>, any_order: bool) -> Result<Self> {
+        let mut store = Store::new(into.spool());
+        let (mut files, mut sources) = (Vec::new(), Vec::new());
+        for input in inputs {
+            let names = Names::new(&into.options.columns);
+            let names = names.map_err(|problem| input.error("columns", problem))?;
+            let mut requests = Requests::default();
+            let begun = files
+                .last()
+                .map_or((0, 0), |file: &cells::File| (file.next_sequence, file.next_pass));
+            let mut cells = Cells::new(&mut store, begun, into.options.top_k, any_order);
+            sources.push(read(input, &names, &mut requests, &mut cells)?);
+            files.push(cells.finish(input)?);
+        }
+        Ok(Self { files, rows: store.finish()?, sources })
+    }
 }
 
 /// Reads all records of a file, and says what provenance says of it.

@@ -12,6 +12,9 @@ pub(super) enum Meaning {
     Step,
     /// Prefill or decode.
     Phase,
+    /// Whether it is the one, or the other.
+    IsPrefill,
+    IsDecode,
     /// The place of a token in its sequence.
     Position,
     /// The number of a token: in its sequence, in the file, or in a pass.
@@ -31,8 +34,8 @@ pub(super) enum Meaning {
 }
 
 use Meaning::{
-    Count, Experts, Layer, Model, Phase, Position, Rank, Sequence, StatedExperts, StatedTopK, Step,
-    Token, TokenId, Weights,
+    Count, Experts, IsDecode, IsPrefill, Layer, Model, Phase, Position, Rank, Sequence,
+    StatedExperts, StatedTopK, Step, Token, TokenId, Weights,
 };
 
 /// Names of each meaning, the surest first: of two columns for one meaning the earlier name is
@@ -50,16 +53,22 @@ const NAMES: &[(Meaning, &str)] = &[
          iter",
     ),
     (Phase, "phase stage ph mode"),
+    (IsPrefill, "is_prefill is_prompt in_prefill prefill"),
+    (IsDecode, "is_decode is_decoding is_generated is_generation decode"),
     (Position, "position pos token_position token_pos seq_pos position_id"),
     (Token, "token_idx token_index tok_idx token tok t decode_step row row_idx token_num"),
     (TokenId, "token_id tok_id input_token_id vocab_id"),
-    (Layer, "layer layer_idx layer_id layer_index layer_num layer_number il l layer_name module"),
+    (
+        Layer,
+        "layer layer_idx layer_id layer_index layer_num layer_number il l layer_name module moe_layer \
+         moe_layer_idx moe_layer_id block block_idx blk",
+    ),
     (
         Experts,
         "topk_ids top_k_ids topk_experts top_k_experts topk_indices top_k_indices topk_idx \
          selected_experts selected_ids selected_expert_ids activated_expert_ids activated_experts \
-         active_experts chosen_experts routed_experts expert_ids expert_indices expert_idx experts \
-         expert exp_ids sel ids e e# expert# expert_id# id# top#_expert top#_id topk#",
+         active_experts chosen_experts routed_experts expert_ids expert_indices expert_idx expert_index \
+         experts expert exp_ids exp_idx exp eid sel ids e e# expert# expert_id# id# top#_expert top#_id topk# exp#",
     ),
     (Rank, "rank slot k_idx topk_rank"),
     (
@@ -73,7 +82,8 @@ const NAMES: &[(Meaning, &str)] = &[
         Count,
         "count counts hits selection_count selections routed_tokens token_count tokens \
          total_activations activations activation_count freq frequency frequencies \
-         expert_frequencies expert_count uses usage n_tokens_routed",
+         expert_frequencies expert_count uses usage n_tokens_routed routed_count hit_count \
+         num_hits n_hits num_selected n_selected num_tokens n_tokens total",
     ),
     (
         StatedExperts,
@@ -81,7 +91,7 @@ const NAMES: &[(Meaning, &str)] = &[
     ),
     (
         StatedTopK,
-        "top_k topk experts_per_token n_expert_used n_used num_experts_per_tok \
+        "top_k topk k experts_per_token n_expert_used n_used num_experts_per_tok \
          num_experts_per_token",
     ),
     (Model, "model_id model model_name"),
@@ -150,8 +160,14 @@ impl Names {
             return Some(Known { meaning, priority: 0, number: None });
         }
         let (plain, number) = numbered(&plain(name));
-        let found = self.exact.get(&plain).or_else(|| self.loose.get(singular(&plain)));
-        let &(meaning, priority) = found?;
+        let known = |name: &str| self.exact.get(name).or_else(|| self.loose.get(singular(name)));
+        // Any name of experts or weights may have the number of one of them.
+        let base = || {
+            number?;
+            let lists = |known: &&(Meaning, u16)| matches!(known.0, Experts | Weights);
+            known(&plain.replacen('#', "", 1)).filter(lists)
+        };
+        let &(meaning, priority) = known(&plain).or_else(base)?;
         // What the caller named is not taken from another column.
         let settled = self.given.iter().any(|&(_, given)| given == meaning);
         (!settled).then_some(Known { meaning, priority, number })
@@ -160,7 +176,7 @@ impl Names {
 
 /// Small letters, without what people put between words.
 fn plain(name: &str) -> String {
-    let parts = name.trim().chars().filter(|c| !matches!(c, ' ' | '_' | '-' | '.'));
+    let parts = name.trim().chars().filter(|c| !matches!(c, ' ' | '_' | '-' | '.' | '[' | ']'));
     parts.flat_map(char::to_lowercase).collect()
 }
 
@@ -185,16 +201,23 @@ fn numbered(plain: &str) -> (String, Option<u32>) {
 }
 
 /// A phase by any of its names.
-pub(super) fn phase(text: &str) -> Option<crate::trace::Phase> {
+pub(in crate::import) fn phase(text: &str) -> Option<crate::trace::Phase> {
     use crate::trace::Phase;
     Some(match plain(text).as_str() {
-        "prefill" | "prompt" | "source" | "decoderprompt" | "context" | "encode" | "pp" | "0" => {
-            Phase::Prefill
-        }
-        "decode" | "generated" | "generation" | "generate" | "decodergenerated" | "tg" | "1" => {
-            Phase::Decode
-        }
+        "prefill" | "prefilling" | "prompt" | "source" | "decoderprompt" | "context" | "extend"
+        | "encode" | "input" | "pp" | "p" | "0" => Phase::Prefill,
+        "decode" | "decoding" | "generated" | "generation" | "generate" | "decodergenerated"
+        | "output" | "completion" | "answer" | "tg" | "d" | "1" => Phase::Decode,
         "verify" | "verification" | "2" => Phase::Verify,
+        _ => return None,
+    })
+}
+
+/// Yes or no.
+pub(super) fn flag(text: &str) -> Option<bool> {
+    Some(match text.trim().to_ascii_lowercase().as_str() {
+        "1" | "true" | "t" | "yes" | "y" => true,
+        "0" | "false" | "f" | "no" | "n" => false,
         _ => return None,
     })
 }

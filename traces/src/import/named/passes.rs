@@ -65,6 +65,42 @@ pub(super) struct Met {
     pub(super) no_phase: bool,
     /// Ids behind the k of a row that were -1.
     pub(super) padded: bool,
+    /// A number was not above the one before it of the same sequence.
+    pub(super) falls: bool,
+    /// A sequence has more rows than numbers from its lowest to its highest.
+    pub(super) crowded: bool,
+    /// A word for a phase that is not known.
+    pub(super) other_phase: Option<String>,
+}
+
+/// Numbers of the tokens of a sequence, over all passes.
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    last: i64,
+    least: i64,
+    most: i64,
+    rows: u64,
+}
+
+impl Numbers {
+    fn of(token: i64) -> Self {
+        Self { last: token, least: token, most: token, rows: 1 }
+    }
+
+    /// Takes in the next number; true where it is not above the last.
+    fn next(&mut self, token: i64) -> bool {
+        let falls = token <= self.last;
+        self.last = token;
+        self.least = self.least.min(token);
+        self.most = self.most.max(token);
+        self.rows += 1;
+        falls
+    }
+
+    /// More rows than there are numbers: some came again.
+    fn crowded(&self) -> bool {
+        u128::from(self.rows) > (i128::from(self.most) - i128::from(self.least)) as u128 + 1
+    }
 }
 
 /// The pass that is being read.
@@ -85,8 +121,9 @@ pub(super) struct Passes {
     one_layer: bool,
     /// Whether cells have no number, so that the n-th cell of a layer is token n.
     unnumbered: bool,
-    /// The last token of each sequence, over all passes.
-    last_tokens: HashMap<u32, i64>,
+    numbers: HashMap<u32, Numbers>,
+    /// The file is one pass, whose cells come in any order and are sorted by their numbers.
+    any_order: bool,
     /// The number that a sequence has in the store: another where positions begin again.
     stored: HashMap<u32, u32>,
     pub(super) next_sequence: u32,
@@ -122,7 +159,8 @@ impl Passes {
             pass,
             one_layer: false,
             unnumbered: false,
-            last_tokens: HashMap::new(),
+            numbers: HashMap::new(),
+            any_order: false,
             stored: HashMap::new(),
             next_sequence,
             met: Met::default(),
@@ -130,6 +168,11 @@ impl Passes {
             row_ids: Vec::new(),
             row_weights: Vec::new(),
         }
+    }
+
+    /// Takes the file as one pass whose cells come in any order.
+    pub(super) fn in_any_order(self) -> Self {
+        Self { any_order: true, ..self }
     }
 
     /// Passes so far.
@@ -192,6 +235,9 @@ impl Passes {
         if other_step && !self.rows.is_empty() {
             self.end(store)?;
         }
+        if other_step {
+            self.pass = self.pass.saturating_add(1);
+        }
         self.step = cell.place.step;
         self.met.steps |= cell.place.step.is_some();
         self.met.no_phase |= cell.place.phase.is_none();
@@ -201,9 +247,21 @@ impl Passes {
                 self.met.positions |= cell.place.is_position;
                 token
             }
+            None if self.any_order => return fault("a token without a number".to_owned()),
             None => self.unnumbered(store, slot, sequence)?,
         };
         let mut row = self.find(sequence, token);
+        if self.any_order {
+            let there = row.map_or(NONE, |row| self.cell(slot, row));
+            if there != NONE {
+                return self.copy(cell, there);
+            }
+            let row = match row {
+                Some(row) => row,
+                None => self.open(store, cell.place, sequence, token)?,
+            };
+            return self.put(slot, row, cell);
+        }
         if cell.place.token.is_some()
             && let Some((last_slot, last_row)) = self.last
         {
@@ -270,7 +328,7 @@ impl Passes {
         token: i64,
     ) -> Result<u32, Fault> {
         let one = store.slots.len() == 1;
-        if self.rows.len() >= ONE_LAYER && one {
+        if self.rows.len() >= ONE_LAYER && one && !self.any_order {
             self.one_layer = true;
             self.end(store)?;
         }
@@ -341,7 +399,7 @@ impl Passes {
         if self.rows.is_empty() {
             return Ok(());
         }
-        self.met.batches |= self.rows.len() > 1;
+        self.met.batches |= self.rows.len() > 1 && !self.any_order;
         let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
         let in_order =
             self.rows.is_sorted_by_key(|open| (open.sequence, open.token)) || self.unnumbered;
@@ -366,17 +424,30 @@ impl Passes {
         self.weights.clear();
         (self.count, self.last) = (0, None);
         // Rows of one layer that are given on early are of one pass still.
-        if !std::mem::take(&mut self.one_layer) {
+        let goes_on = std::mem::take(&mut self.one_layer) || self.step.is_some();
+        // What steps are is told by their column where there is one.
+        if !goes_on {
             self.pass = self.pass.saturating_add(1);
         }
         Ok(())
     }
 
+    /// Whether a sequence has had this number, or a higher one, as its last.
+    fn falls(&mut self, sequence: u32, token: i64) -> bool {
+        let Some(numbers) = self.numbers.get_mut(&sequence) else {
+            self.numbers.insert(sequence, Numbers::of(token));
+            return false;
+        };
+        let falls = numbers.next(token);
+        self.met.falls |= falls;
+        self.met.crowded |= numbers.crowded();
+        falls
+    }
+
     fn give(&mut self, store: &mut Store, row: u32) -> Result<(), Fault> {
         let Open { place, sequence, token } = self.rows[row as usize];
         let numbered = place.token.is_some();
-        let last = if numbered { self.last_tokens.insert(sequence, token) } else { None };
-        let falls = last.is_some_and(|last| token <= last);
+        let falls = numbered && self.falls(sequence, token);
         self.met.restarts |= (falls && !place.is_position) || token < 0;
         if !self.stored.contains_key(&sequence) || (falls && place.is_position) {
             // Positions that begin again are another conversation.

@@ -78,13 +78,24 @@ pub(in crate::import) struct List<T> {
     priority: u16,
     /// Whether it is one number and no list.
     pub(super) single: bool,
+    /// Numbers of the columns that the values stand in, rising, where each has one of its own.
+    pub(in crate::import) columns: Vec<u32>,
 }
 
 impl<T> List<T> {
     fn clear(&mut self) {
         self.values.clear();
         self.rows.clear();
+        self.columns.clear();
         (self.priority, self.single) = (u16::MAX, false);
+    }
+
+    /// Adds the value of one column: columns e0, e1, ... are in the order of their numbers.
+    fn put(&mut self, known: Known, value: T) {
+        let Some(number) = known.number else { return self.values.push(value) };
+        let at = self.columns.partition_point(|&column| column <= number);
+        self.columns.insert(at, number);
+        self.values.insert(at.min(self.values.len()), value);
     }
 
     /// Makes room for a column of this priority; false where a better one is there.
@@ -124,6 +135,8 @@ pub(in crate::import) struct Record {
     pub(super) model: Option<String>,
     /// The token's column has its text, not its number.
     pub(super) token_texts: bool,
+    /// A word in the phase's column that names none; kept over records, the first one.
+    pub(super) other_phase: Option<String>,
     pub(in crate::import) ids: List<i64>,
     pub(super) weights: List<f32>,
 }
@@ -146,8 +159,15 @@ impl Record {
             (std::mem::take(&mut self.ids), std::mem::take(&mut self.weights));
         ids.clear();
         weights.clear();
-        let token_texts = self.token_texts;
-        *self = Self { ids, weights, token_texts, count_priority: u16::MAX, ..Self::default() };
+        let (token_texts, other_phase) = (self.token_texts, self.other_phase.take());
+        *self = Self {
+            ids,
+            weights,
+            token_texts,
+            other_phase,
+            count_priority: u16::MAX,
+            ..Self::default()
+        };
     }
 
     /// What a record inside this one inherits.
@@ -197,6 +217,21 @@ impl Record {
                     Scalar::Text(text) => names::phase(text),
                     other => other.whole().and_then(|n| names::phase(&n.to_string())),
                 };
+                if let Scalar::Text(word) = value
+                    && found.is_none()
+                    && self.other_phase.is_none()
+                {
+                    self.other_phase = Some(word.chars().take(40).collect());
+                }
+                self.phase = self.phase.or(found);
+            }
+            Meaning::IsPrefill | Meaning::IsDecode => {
+                let flag = match value {
+                    Scalar::Text(text) => names::flag(text),
+                    other => other.whole().and_then(|n| names::flag(&n.to_string())),
+                };
+                let prefill = flag.map(|flag| flag == (meaning == Meaning::IsPrefill));
+                let found = prefill.map(|p| if p { Phase::Prefill } else { Phase::Decode });
                 self.phase = self.phase.or(found);
             }
             Meaning::Layer => {
@@ -222,7 +257,7 @@ impl Record {
                             self.weights.single = false;
                             floats(text, &mut self.weights.values);
                         }
-                        other => self.weights.values.push(other.float().unwrap_or(f32::NAN)),
+                        other => self.weights.put(known, other.float().unwrap_or(f32::NAN)),
                     }
                 }
             }
@@ -255,12 +290,18 @@ impl Record {
         }
         self.ids.single = known.number.is_none();
         if let Some(id) = value.whole() {
-            self.ids.values.push(id);
+            self.ids.put(known, id);
             return Ok(());
         }
-        let Scalar::Text(text) = value else {
-            return Err("an expert id that is not whole".to_owned());
+        let text = match value {
+            Scalar::Text(text) => text,
+            Scalar::Int(number) => return Err(no_id(&number.to_string())),
+            Scalar::Float(number) => return Err(no_id(&number.to_string())),
         };
+        if is_nothing(text) {
+            self.ids.put(known, -1);
+            return Ok(());
+        }
         self.ids.single = false;
         ints(text, &mut self.ids.values)
     }
@@ -294,12 +335,30 @@ impl Record {
     }
 }
 
+/// What tables have where no number is.
+fn is_nothing(text: &str) -> bool {
+    let words = ["nan", "none", "null", "na", "n/a", "<na>"];
+    words.iter().any(|word| text.trim().eq_ignore_ascii_case(word))
+}
+
+/// Why a text is no id.
+pub(super) fn no_id(text: &str) -> String {
+    let start: String = text.chars().take(20).collect();
+    match text.parse::<f64>() {
+        Ok(number) if number.fract() != 0.0 => format!(
+            "{start} is not an expert id but a fraction: scores, shares or probabilities of experts \
+             do not say which were chosen"
+        ),
+        _ => format!("{start:?} is not an expert id"),
+    }
+}
+
 /// The whole numbers in a text such as `[3, 8]`, `3 8 1`, `3;8`, `3|8`.
 pub(super) fn ints(text: &str, into: &mut Vec<i64>) -> Result<(), String> {
     for part in parts(text) {
         let number = part.parse().ok().or_else(|| whole(part.parse().ok()?));
-        let start: String = part.chars().take(20).collect();
-        into.push(number.ok_or_else(|| format!("{start:?} is not an expert id"))?);
+        let number = number.or(is_nothing(part).then_some(-1));
+        into.push(number.ok_or_else(|| no_id(part))?);
     }
     Ok(())
 }
@@ -310,7 +369,8 @@ fn floats(text: &str, into: &mut Vec<f32>) {
 
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     let between = |c: char| {
-        c.is_whitespace() || matches!(c, ',' | ';' | '|' | '[' | ']' | '(' | ')' | '{' | '}' | '"')
+        c.is_whitespace()
+            || matches!(c, ',' | ';' | '|' | '/' | '+' | '[' | ']' | '(' | ')' | '{' | '}' | '"')
     };
     text.split(between).filter(|part| !part.is_empty())
 }

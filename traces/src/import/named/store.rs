@@ -166,6 +166,15 @@ impl Rows {
         counts
     }
 
+    /// How many rows have all of these slots.
+    pub(super) fn having(&self, slots: &[usize]) -> u64 {
+        let all = |set: &[u16]| slots.iter().all(|&slot| set.contains(&(slot as u16)));
+        let having: Vec<bool> = self.sets.iter().map(|(set, _)| all(set)).collect();
+        let ends = self.segments.iter().skip(1).map(|next| next.first).chain([self.rows]);
+        let with = self.segments.iter().zip(ends).filter(|(one, _)| having[one.set as usize]);
+        with.map(|(one, end)| end - one.first).sum()
+    }
+
     /// Whether every row has weights.
     pub(super) fn all_weighted(&self) -> bool {
         self.segments.iter().all(|segment| self.sets[segment.set as usize].1)

@@ -37,7 +37,7 @@ impl Header {
 }
 
 /// The columns of a line, by one delimiter.
-fn split(line: &str, delimiter: u8) -> Vec<String> {
+pub(super) fn split(line: &str, delimiter: u8) -> Vec<String> {
     let clean = |text: &str| text.trim().trim_matches('"').trim().to_owned();
     match delimiter {
         b' ' => line.split_whitespace().map(clean).collect(),
@@ -92,6 +92,12 @@ pub(super) fn find_header<'a>(
         }
     }
     None
+}
+
+/// Whether a row is a sum under the others.
+fn is_sum(first: &str) -> bool {
+    let first = first.trim().trim_matches('"');
+    ["total", "sum", "all"].iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
 /// What a comment says.
@@ -242,6 +248,9 @@ impl Rows<'_, '_> {
         {
             return Ok(());
         }
+        if fields.first().is_some_and(|first| is_sum(first)) {
+            return Ok(());
+        }
         self.record.clear();
         let last = header.columns.len() - 1;
         if fields.len() < header.columns.len()
@@ -264,8 +273,7 @@ impl Rows<'_, '_> {
             }
             let value = field.trim();
             if known.meaning == Meaning::Layer && super::names::layer_number(value).is_none() {
-                // A sum under the rows.
-                if ["total", "sum", "all"].contains(&value.to_ascii_lowercase().as_str()) {
+                if is_sum(value) {
                     return Ok(());
                 }
                 return Err(fault(format!("layer {value:?} has no number")));

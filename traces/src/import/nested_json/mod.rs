@@ -38,7 +38,7 @@ pub(super) const INFO: FormatInfo = FormatInfo {
 /// Why lists of experts without tokens are no routing.
 const NO_TOKENS: &str = "one list of experts for each layer, and no tokens: a ranking, pins or a \
                          placement say which experts, not when they were chosen nor how often \
-                         (no counts)";
+                         (no counts). Where they are counts, name them: {\"expert_counts\": ..}";
 
 fn recognise(sniff: &Sniff<'_>) -> Result<Claim> {
     let text = sniff.text();

@@ -239,6 +239,8 @@ struct Said {
     token: Option<(u8, i64)>,
     layer: Option<u32>,
     phase: Option<u8>,
+    /// It counts how often its expert was used, so that it is no selection.
+    counts: bool,
     /// Experts: the first number, how many, and whether it is one of several entries.
     ids: Option<(u32, u32, bool)>,
     weights: Option<(u32, u32)>,
@@ -265,6 +267,7 @@ impl Said {
             {
                 self.token = Some((rank, number as i64));
             }
+            (Word::Count, Got::Number(_)) => self.counts = true,
             (Word::Step, Got::Number(number)) => self.step = small(number),
             (Word::Sequence, Got::Number(number)) => self.sequence = small(number),
             (Word::Phase, Got::Text(text)) => self.phase = words::phase(&text),
@@ -308,7 +311,8 @@ impl Said {
 
     /// Gives what was said to the cells of this object that do not know it yet.
     fn give(&self, walk: &mut Walk, first: usize) {
-        if let Some((start, count, single)) = self.ids {
+        let counted = |single: bool| single && self.counts && self.token.is_none();
+        if let Some((start, count, single)) = self.ids.filter(|ids| !counted(ids.2)) {
             walk.cell(start, count, None);
             if let Some(cell) = walk.cells.last_mut() {
                 cell.single = single;

@@ -1,6 +1,8 @@
 //! What the keys of nested JSON mean.
 
+use crate::import::named;
 use crate::import::tables::{is_ids, is_weights, plain};
+use crate::trace::Phase;
 
 /// What a key means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub(super) enum Word {
     Ids,
     Id,
     Weights,
+    /// How often an expert was used.
+    Count,
     /// How many experts a layer has.
     Experts,
     Model,
@@ -90,6 +94,9 @@ pub(super) fn of(name: &str, outer: Word) -> Word {
         "expertid" if !name.ends_with('s') => Word::Id,
         "numexpert" | "nexpert" | "numlocalexpert" | "nroutedexpert" => Word::Experts,
         "modelid" | "model" | "modelname" => Word::Model,
+        "count" | "hit" | "selection" | "selectioncount" | "frequency" | "frequencie" | "usage"
+        | "use" | "activation" | "activationcount" | "totalactivation" | "routedtoken"
+        | "tokencount" | "expertcount" | "hitcount" | "numhit" | "freq" => Word::Count,
         _ if is_ids(name) => Word::Ids,
         _ if is_weights(name) => Word::Weights,
         _ => Word::Other,
@@ -98,10 +105,9 @@ pub(super) fn of(name: &str, outer: Word) -> Word {
 
 /// 0 for prefill, 1 for decode.
 pub(super) fn phase(text: &str) -> Option<u8> {
-    match text.to_ascii_lowercase().as_str() {
-        "prefill" | "prompt" | "source" | "decoder_prompt" | "extend" => Some(0),
-        "decode" | "generated" | "generation" | "decoder_generated" => Some(1),
-        _ => None,
+    match named::phase(text)? {
+        Phase::Prefill => Some(0),
+        _ => Some(1),
     }
 }
 

@@ -128,7 +128,15 @@ impl Pickle {
         let Some(Object::Dict(entries)) = self.object(dict) else { return false };
         entries.iter().any(|&(name, value)| {
             let object = self.object(value);
-            let array = matches!(object, Some(Object::Tensor { .. } | Object::Array { .. }));
+            let array = |object: Option<&Object>| {
+                matches!(object, Some(Object::Tensor { .. } | Object::Array { .. }))
+            };
+            let array = match object {
+                Some(Object::Dict(inner)) => {
+                    !inner.is_empty() && inner.iter().all(|&(_, one)| array(self.object(one)))
+                }
+                other => array(other),
+            };
             array && self.text(name).is_some_and(&wanted)
         })
     }

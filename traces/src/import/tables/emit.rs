@@ -1,6 +1,6 @@
 //! From numbers to the trace: the experts of each token, what is left out counted.
 
-use super::inspect::{Kind, Seen, each_block};
+use super::inspect::{Kind, Seen, each_block, is_padding};
 use super::plan::Plan;
 use super::store::Store;
 use crate::error::Result;
@@ -52,7 +52,7 @@ impl Choice {
             let before = ids.len();
             match self.kind {
                 Kind::Ids => {
-                    let there = |value: &&f64| **value >= 0.0;
+                    let there = |value: &&f64| !is_padding(**value);
                     let there = values.iter().take(self.k).take_while(there);
                     ids.extend(there.map(|&value| value as u16));
                 }

@@ -154,8 +154,8 @@ impl Seen {
         let mut zero = true;
         for &value in values {
             // NaN is what tables have where nothing is.
-            let padding = value.is_nan() || value == -1.0;
-            if !value.is_nan() {
+            let padding = is_padding(value);
+            if !padding || value == -1.0 {
                 self.least = self.least.min(value);
                 self.most = self.most.max(value);
                 self.whole &= value.fract() == 0.0;
@@ -238,6 +238,14 @@ impl Seen {
             None => refuse(format!("{found}: no ids of experts, which are 0 to 65535")),
         }
     }
+}
+
+/// Whether a number in the place of an id fills up a row: -1, also as types without a sign have it,
+/// or NaN, as tables have it where nothing is.
+pub(in crate::import) fn is_padding(id: f64) -> bool {
+    const UNSIGNED: [f64; 5] =
+        [u16::MAX as f64, i32::MAX as f64, u32::MAX as f64, i64::MAX as f64, u64::MAX as f64];
+    id == -1.0 || id.is_nan() || UNSIGNED.contains(&id)
 }
 
 /// A number that is there twice.

@@ -77,8 +77,26 @@ fn recordings<'n>(names: impl Iterator<Item = &'n str>) -> bool {
         || names::layers_of(names.iter().copied()).is_some_and(|all| !all.is_empty())
 }
 
-/// Rows of counts that may have no number twice by chance.
-const FEW: usize = 4;
+/// Why whole numbers as f64 may be two things.
+const EITHER: &str = "whole numbers [_, layers, _] as f64, none twice in a row: too few to tell ids of \
+                      experts [tokens, layers, top-k] from counts [sequences, layers, experts]. Save \
+                      ids as whole numbers (astype int32), or give `import::Format` arrays; call counts \
+                      expert_counts.npy";
+
+/// Whether rows without a number twice are ids: so many numbers of so few values would come twice
+/// in some row if they were counts (four times on average, so that none has a chance of 1 in 50).
+fn can_only_be_ids(numbers: &[f64], width: usize) -> bool {
+    let most = numbers.iter().copied().fold(0.0, f64::max);
+    let pairs = (numbers.len() / width) as f64 * (width * (width - 1)) as f64 / 2.0;
+    // No router chooses more of them.
+    width <= 32 && pairs / (most + 1.0) >= 4.0
+}
+
+/// Whether a file's own name says that it holds counts.
+pub(super) fn is_named_counts(sniff: &Sniff<'_>) -> bool {
+    let name = sniff.name();
+    is_counts(name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem))
+}
 
 /// Whether an `.npy` file is read here: what no other reader of arrays takes.
 fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
@@ -89,7 +107,7 @@ fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
     let width = layout.shape.last().copied().unwrap_or(0);
     let values = layout.shape.iter().fold(1usize, |all, &dim| all.saturating_mul(dim));
     let float = layout.element.is_float();
-    if values < 2 || width == 0 || (float && width < 2) {
+    if values < 2 || width == 0 || (float && width < 2) || is_named_counts(sniff) {
         return Ok(Claim::No);
     }
     let plain = matches!(sniff.contents, Contents::Npy { .. });
@@ -108,15 +126,15 @@ fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
             match layout.element {
                 // Counts of [sequence, layer, expert] are whole, and many are alike, or their sum is
                 // the same in every layer: where neither is so in a few rows, they can only be ids.
-                Element::F64 => {
-                    let rows = numbers.len() / width;
-                    let counts = repeats || same_sums(&numbers, layout.shape[1], width);
-                    Claim::Sure.when(!whole || (!counts && rows >= FEW))
-                }
+                Element::F64 if !whole => Ok(Claim::Sure),
+                Element::F64 if !may_be_ids(sniff) => Ok(Claim::No),
+                Element::F64 if can_only_be_ids(&numbers, width) => Ok(Claim::Sure),
+                Element::F64 => Err(sniff.input.error("array", EITHER)),
                 element if element.is_float() => Ok(Claim::Likely),
                 _ if sniff.name().contains("routed_experts") => Ok(Claim::No),
                 _ => {
-                    let padded = numbers.iter().any(|&value| value < 0.0);
+                    let padded =
+                        numbers.iter().any(|&value| value < 0.0 || inspect::is_padding(value));
                     let row = layout.shape[1..].iter().product::<usize>().saturating_mul(size);
                     Claim::Sure.when(padded || repeats || (width > 1 && ends_empty(sniff, row)?))
                 }
@@ -124,6 +142,22 @@ fn recognise_npy(sniff: &Sniff<'_>) -> Result<Claim> {
         }
         _ => Ok(Claim::No),
     }
+}
+
+/// Whether whole numbers `[_, layers, _]` may be ids: no row has one twice, and not every layer has the
+/// same sum.
+pub(super) fn may_be_ids(sniff: &Sniff<'_>) -> bool {
+    let mut start = &sniff.start[..];
+    let place = Place { path: sniff.path(), name: "of the file" };
+    let Ok((header, bytes)) = Header::read(&mut start, place) else { return false };
+    let Ok(layout) = npy_layout(&header, bytes, u64::MAX, place) else { return false };
+    let [_, layers, width @ 1..=usize::MAX] = layout.shape[..] else { return false };
+    let numbers = start.chunks_exact(layout.element.size());
+    let numbers: Vec<f64> =
+        numbers.map(|bytes| layout.element.value(bytes, layout.big_endian)).collect();
+    let repeats = |row: &[f64]| row.iter().any(|&value| value != 0.0) && twice(row).is_some();
+    let once = !numbers.chunks_exact(width).any(repeats);
+    once && !same_sums(&numbers, layers, width)
 }
 
 /// Whether all layers of a sequence have the same sum, as counts have: a token uses as many experts

@@ -25,6 +25,15 @@ const IDS: &[&str] = &[
     "routing",
     "topk",
     "arr0",
+    "expertidx",
+    "routerindice",
+    "routingindice",
+    "route",
+    "chosenexpert",
+    "activeexpert",
+    "activatedexpert",
+    "selectedexpertid",
+    "topkexpertid",
 ];
 /// Names of arrays of router scores.
 const SCORES: &[&str] = &[
@@ -41,6 +50,13 @@ const SCORES: &[&str] = &[
     "routingprob",
     "moelogit",
     "ffnmoelogit",
+    "score",
+    "gate",
+    "gating",
+    "gateoutput",
+    "gateprob",
+    "routingweight",
+    "routeroutput",
 ];
 /// Names of arrays of the weights of chosen experts.
 const WEIGHTS: &[&str] = &[
@@ -70,6 +86,11 @@ const COUNTS: &[&str] = &[
     "frequencie",
     "hit",
     "expertpopularity",
+    "popularity",
+    "activationcount",
+    "layerexpertcount",
+    "selectioncount",
+    "routedtoken",
 ];
 
 /// A name as names are compared.
@@ -96,7 +117,15 @@ pub(in crate::import) fn is_weights(name: &str) -> bool {
 }
 
 pub(in crate::import) fn is_counts(name: &str) -> bool {
-    COUNTS.contains(&plain(name).as_str())
+    let word = |name: &str| COUNTS.contains(&plain(name).as_str());
+    // One of each layer has the layer's number in its name.
+    word(name)
+        || layer_of(name).is_some_and(|found| {
+            let rest = found.rest.replace('#', "");
+            let lower = rest.to_ascii_lowercase();
+            let bare = lower.replace("layers", "").replace("layer", "");
+            word(&rest) || word(bare.trim_matches(['_', '.', '-', ' ', '/']))
+        })
 }
 
 /// Words before a layer's number.

@@ -211,6 +211,12 @@ impl Planner<'_, '_> {
             return self.refuse(format!("no recorded array is in it; found {found}"));
         }
         let named = |test: fn(&str) -> bool| entries.iter().find(|(name, _)| test(name));
+        // Modules are often called experts, and arrays without a name arr_0, arr_1, ...
+        if self.are_layers(&entries)
+            && let Some(numbers) = self.layered(&entries)?
+        {
+            return self.sorted(&numbers, &entries);
+        }
         let main = named(names::is_ids).or_else(|| named(names::is_scores));
         if let Some((_, ids)) = main {
             let weights = named(names::is_weights).map(|(_, node)| node);
@@ -219,11 +225,7 @@ impl Planner<'_, '_> {
         let layered: Vec<&(String, Node)> =
             entries.iter().filter(|(name, _)| !names::is_weights(name)).copied().collect();
         if let Some(numbers) = self.layered(&layered)? {
-            let mut order: Vec<usize> = (0..layered.len()).collect();
-            order.sort_by_key(|&at| numbers[at]);
-            let numbers: Vec<u32> = order.iter().map(|&at| numbers[at]).collect();
-            let nodes: Vec<&Node> = order.iter().map(|&at| &layered[at].1).collect();
-            return self.by_layer(&numbers, &nodes, true);
+            return self.sorted(&numbers, &layered);
         }
         if let [(_, only)] = entries[..] {
             return self.sequences(only);
@@ -233,6 +235,34 @@ impl Planner<'_, '_> {
             "nothing says which of its arrays are the experts ({found}): name one topk_ids or \
              router_logits, or one a layer layer_0, layer_1, ..."
         ))
+    }
+
+    /// Layers in the order of their numbers.
+    fn sorted(&mut self, numbers: &[u32], layers: &[&(String, Node)]) -> Result<Vec<Passes>> {
+        let mut order: Vec<usize> = (0..layers.len()).collect();
+        order.sort_by_key(|&at| numbers[at]);
+        let numbers: Vec<u32> = order.iter().map(|&at| numbers[at]).collect();
+        let nodes: Vec<&Node> = order.iter().map(|&at| &layers[at].1).collect();
+        self.by_layer(&numbers, &nodes, true)
+    }
+
+    /// Whether all entries are arrays of one kind, `[tokens, numbers]` under one name with another
+    /// number in each: layers, whatever the name says beside.
+    fn are_layers(&self, entries: &[&(String, Node)]) -> bool {
+        let table = |node: &Node| match node {
+            Node::Table(table) => Some(&self.store.tables[*table]),
+            _ => None,
+        };
+        let Some(first) = entries.first().and_then(|(_, node)| table(node)) else { return false };
+        let alike = |node: &Node| {
+            table(node)
+                .is_some_and(|table| table.element == first.element && table.shape == first.shape)
+        };
+        entries.len() > 1
+            && first.shape.len() == 2
+            && entries.iter().all(|(_, node)| alike(node))
+            && names::layers_of(entries.iter().map(|(name, _)| name.as_str()))
+                .is_some_and(|all| all.iter().all(|name| name.rest == all[0].rest))
     }
 
     /// The layers' numbers, where the entries are layers.

@@ -71,7 +71,9 @@ pub(super) fn tensorrt_llm() -> Vec<u8> {
 }
 
 pub(super) fn moe_infinity() -> Vec<u8> {
-    let counts: Vec<u8> = (0..16).flat_map(|n| f64::from(n).to_le_bytes()).collect();
+    // Every layer has the same sum: a token uses as many experts in each.
+    let counts: Vec<u8> =
+        (0..8).chain((0..8).rev()).flat_map(|n| f64::from(n).to_le_bytes()).collect();
     npy("<f8", "(1, 2, 8)", &counts)
 }
 

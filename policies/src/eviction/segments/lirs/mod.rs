@@ -14,11 +14,12 @@ mod tests;
 use config::INFO;
 pub use config::LirsConfig;
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};
 use crate::structures::queues::Queues;
-use crate::{Key, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Occupancy, Policy, PolicyInfo, PoolShape, Room};
 
 const ABSENT: u8 = 0;
 const LIR: u8 = 1;
@@ -42,7 +43,7 @@ pub struct Lirs {
     lirs: u32,
     most_lirs: u32,
     config: LirsConfig,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl Lirs {
@@ -59,7 +60,7 @@ impl Lirs {
             lirs: 0,
             most_lirs: 0,
             config: *config,
-            capacity: 0,
+            slots: Occupancy::new(0),
         };
         lirs.set_capacity(pool.capacity);
         lirs
@@ -127,7 +128,7 @@ impl Lirs {
 
     #[inline(always)]
     fn limit_stack(&mut self) {
-        while self.stacked > 2 * self.capacity
+        while self.stacked > 2 * self.slots.capacity
             && let Some(key) = self.queues.back(LEFT)
         {
             self.forget_in_stack(key);
@@ -135,22 +136,21 @@ impl Lirs {
     }
 
     #[inline(always)]
-    fn victim<R: Room>(&self, room: &R) -> Option<Key> {
-        self.queues.find_from_back(Q, |key| room.may_evict(key)).or_else(|| {
-            let lir = |key| self.state[key as usize] == LIR && room.may_evict(key);
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        self.queues.find_from_back(Q, &may_leave).or_else(|| {
+            let lir = |key| self.state[key as usize] == LIR && may_leave(key);
             self.stack.find_from_back(self.order, lir)
         })
     }
 
     #[inline(always)]
-    fn leave<R: Room>(&mut self, victim: Key, room: &mut R) {
+    fn leave(&mut self, victim: Key) {
         if self.state[victim as usize] == LIR || !self.stack.contains(victim) {
-            self.remove(victim);
+            self.discard(victim);
         } else {
             self.state[victim as usize] = GONE;
             self.queues.transfer(Q, LEFT, victim);
         }
-        room.evict(victim);
     }
 }
 
@@ -168,14 +168,11 @@ impl Listed for Lirs {
 }
 
 impl Policy for Lirs {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         matches!(self.state[key as usize], LIR | HIR)
-    }
-
-    #[inline(always)]
-    fn len(&self) -> u32 {
-        self.lirs + self.queues.len(Q)
     }
 
     #[inline(always)]
@@ -197,17 +194,25 @@ impl Policy for Lirs {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
-        if self.len() >= self.capacity {
-            let Some(victim) = self.victim(room) else {
-                return false;
-            };
-            // On top before a LIR key leaves and the stack is pruned.
-            if self.state[key as usize] == GONE {
-                self.stack.move_to_front(self.order, key);
-            }
-            self.leave(victim, room);
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        if !self.slots.is_full() {
+            return true;
         }
+        let Some(victim) = self.victim(|key| room.may_evict(key)) else {
+            return false;
+        };
+        // On top before a LIR key leaves and the stack is pruned.
+        if self.state[key as usize] == GONE {
+            self.stack.move_to_front(self.order, key);
+        }
+        self.leave(victim);
+        self.slots.taken -= 1;
+        room.evict(victim);
+        true
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, key: Key) {
         if self.state[key as usize] == GONE {
             self.queues.unlink(key);
             self.become_lir(key);
@@ -221,19 +226,16 @@ impl Policy for Lirs {
             self.queues.push_front(Q, key);
         }
         self.limit_stack();
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let Some(victim) = self.victim(room) else {
-            return false;
-        };
-        self.leave(victim, room);
-        true
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let victim = self.victim(may_leave)?;
+        self.leave(victim);
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         if self.stack.contains(key) {
             self.unstack(key);
         }
@@ -247,7 +249,7 @@ impl Policy for Lirs {
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
+        self.slots.capacity = capacity;
         let hirs = ((f64::from(capacity) * self.config.hirs) as u32).max(1);
         self.most_lirs = capacity.saturating_sub(hirs);
         while self.lirs > self.most_lirs {
@@ -269,8 +271,9 @@ impl Policy for Lirs {
         if count(HIR) != self.queues.len(Q) || count(GONE) != self.queues.len(LEFT) {
             return Err(format!("{} HIR, {} gone", count(HIR), count(GONE)));
         }
-        if self.len() > self.capacity || self.lirs > self.most_lirs {
-            return Err(format!("{} resident, {} LIR", self.len(), self.lirs));
+        self.slots.agree_with(self.lirs + self.queues.len(Q))?;
+        if self.lirs > self.most_lirs {
+            return Err(format!("{} LIR, but at most {}", self.lirs, self.most_lirs));
         }
         let misplaced = (0..).zip(&self.state).any(|(key, &state)| {
             let queue = [Queues::<2>::NOWHERE, Queues::<2>::NOWHERE, Q, LEFT][state as usize];

@@ -31,10 +31,11 @@ pub use config::{UseCounter, WTinyLfuConfig};
 use counting_bloom::CountingBloom;
 use filter::Filter;
 
+use crate::occupancy::counted_in;
 use crate::registry::Listed;
 use crate::structures::memory::{array, sum};
 use crate::structures::queues::Queues;
-use crate::{Key, Policy, PolicyInfo, PoolShape, Room};
+use crate::{Key, Occupancy, Policy, PolicyInfo, PoolShape, Room};
 
 const WINDOW: u8 = 0;
 const PROBATION: u8 = 1;
@@ -54,9 +55,8 @@ pub struct WTinyLfu {
     most_main: u32,
     most_probation: u32,
     most_protected: u32,
-    len: u32,
     config: WTinyLfuConfig,
-    capacity: u32,
+    slots: Occupancy,
 }
 
 impl WTinyLfu {
@@ -73,9 +73,8 @@ impl WTinyLfu {
             most_main: 0,
             most_probation: 0,
             most_protected: 0,
-            len: 0,
             config: *config,
-            capacity: 0,
+            slots: Occupancy::new(0),
         };
         this.set_capacity(pool.capacity);
         this.filter = match config.counts {
@@ -118,8 +117,8 @@ impl WTinyLfu {
 
     /// The least recent of a list that may leave.
     #[inline(always)]
-    fn oldest<R: Room>(&self, list: u8, room: &R) -> Option<Key> {
-        self.queues.find_from_back(list, |key| room.may_evict(key))
+    fn oldest(&self, list: u8, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        self.queues.find_from_back(list, &may_leave)
     }
 
     /// Sends what is too much in the window or among the protected to probation.
@@ -141,9 +140,10 @@ impl WTinyLfu {
 
     /// Who leaves, and who enters the main cache for it.
     #[inline(always)]
-    fn judge<R: Room>(&mut self, room: &R) -> Option<(Key, Option<Key>)> {
-        let candidate = self.oldest(WINDOW, room);
-        let main = self.oldest(PROBATION, room).or_else(|| self.oldest(PROTECTED, room));
+    fn judge(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<(Key, Option<Key>)> {
+        let candidate = self.oldest(WINDOW, &may_leave);
+        let main =
+            self.oldest(PROBATION, &may_leave).or_else(|| self.oldest(PROTECTED, &may_leave));
         let (Some(candidate), Some(main)) = (candidate, main) else {
             return Some((candidate.or(main)?, None));
         };
@@ -159,14 +159,14 @@ impl WTinyLfu {
 
     /// libCacheSim's cases in which nobody is judged; gives who leaves.
     #[inline(always)]
-    fn unjudged<R: Room>(&mut self, room: &R) -> Option<Key> {
+    fn unjudged(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         if self.too_long
-            && let Some(key) = self.oldest(PROBATION, room)
+            && let Some(key) = self.oldest(PROBATION, &may_leave)
         {
             self.too_long = false;
             return Some(key);
         }
-        while self.len - self.queues.len(WINDOW) < self.most_main
+        while self.slots.taken - self.queues.len(WINDOW) < self.most_main
             && let Some(key) = self.queues.back(WINDOW)
         {
             self.enter_main(key);
@@ -196,13 +196,11 @@ impl Listed for WTinyLfu {
 }
 
 impl Policy for WTinyLfu {
+    counted_in!(slots);
+
     #[inline(always)]
     fn contains(&self, key: Key) -> bool {
         self.queues.of(key) <= PROTECTED
-    }
-
-    fn len(&self) -> u32 {
-        self.len
     }
 
     #[inline(always)]
@@ -224,43 +222,38 @@ impl Policy for WTinyLfu {
     }
 
     #[inline(always)]
-    fn admit<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
         if !self.sketched() {
             self.count(key);
         }
-        if self.len >= self.capacity && !self.evict_one(room) {
-            return false;
-        }
+        self.free_a_slot(room)
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, key: Key) {
         self.queues.push_front(WINDOW, key);
-        self.len += 1;
         if self.sketched() {
             self.filter.add(key);
         } else {
             self.overflow(WINDOW, self.most_window);
         }
-        true
     }
 
     #[inline(always)]
-    fn evict_one<R: Room>(&mut self, room: &mut R) -> bool {
-        let unjudged = if self.sketched() { self.unjudged(room) } else { None };
-        let judged = unjudged.map(|victim| (victim, None)).or_else(|| self.judge(room));
-        let Some((victim, winner)) = judged else {
-            return false;
-        };
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let unjudged = if self.sketched() { self.unjudged(&may_leave) } else { None };
+        let judged = unjudged.map(|victim| (victim, None)).or_else(|| self.judge(&may_leave));
+        let (victim, winner) = judged?;
         self.queues.unlink(victim);
-        self.len -= 1;
         if let Some(winner) = winner {
             self.enter_main(winner);
         }
-        room.evict(victim);
-        true
+        Some(victim)
     }
 
-    fn remove(&mut self, key: Key) {
+    fn discard(&mut self, key: Key) {
         self.too_long &= self.queues.of(key) == WINDOW;
         self.queues.unlink(key);
-        self.len -= 1;
         // A sketch cannot tell whose its counts are.
         if let Filter::Exact(counts) = &mut self.filter {
             counts[key as usize] = 0;
@@ -268,7 +261,7 @@ impl Policy for WTinyLfu {
     }
 
     fn set_capacity(&mut self, capacity: u32) {
-        self.capacity = capacity;
+        self.slots.capacity = capacity;
         self.most_window = ((f64::from(capacity) * self.config.window) as u32).max(1);
         self.most_main = capacity.saturating_sub(self.most_window);
         let protected = f64::from(self.most_main) * self.config.protected;
@@ -292,9 +285,9 @@ impl Policy for WTinyLfu {
         let lengths = [WINDOW, PROBATION, PROTECTED].map(|list| self.queues.len(list));
         let wide = lengths[0] > self.most_window && !self.sketched();
         let over = wide || lengths[2] > self.most_protected;
-        if over || lengths.iter().sum::<u32>() != self.len || self.len > self.capacity {
-            return Err(format!("window, probation, protected of {lengths:?}, len {}", self.len));
+        if over {
+            return Err(format!("window, probation, protected of {lengths:?}"));
         }
-        Ok(())
+        self.slots.agree_with(lengths.iter().sum())
     }
 }
