@@ -19,7 +19,7 @@ use crate::parse;
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
-pub use serving::{ArrivalName, MissName, ServingArgs, TimeArgs};
+pub use serving::{ArrivalName, ServingArgs, TimeArgs};
 pub use timing::{
     FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, PriceArgs, VerifyLiveArgs,
     VerifyPlanArgs,

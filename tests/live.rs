@@ -186,8 +186,10 @@ fn freetokens_calibration_balances_misses() {
     stdout(&["link", "fit", path(&bench), "-o", path(&toml), "--name", "mine"]);
     let small = ["compare", "--policy", "lru", "--capacity", "25%", "--phase", "decode"];
     let report = json(&[&small[..], &["--link", path(&toml), "--miss", "balanced"]].concat());
-    // 8.41 / (8.41 + 21.89)
-    assert_eq!(report["settings"]["serving"]["misses"]["balanced"]["fetch_permille"], 278);
+    // From the rates side by side, 8.41 / (8.41 + 21.89), it would be 18190 of 65536. A profile keeps
+    // slowdowns in per mille, 13.09 / 8.41 as 1556 and 29.97 / 21.89 as 1369: 8.4126 and 21.8919.
+    let share = &report["settings"]["serving"]["misses"]["balanced"]["fetch_q16"];
+    assert_eq!(share, 18_193);
     let row = &report["rows"][0];
     let count = |name: &str| row[name].as_u64().unwrap();
     assert_eq!(count("demand_fetches") + count("host_served"), count("misses"));
@@ -196,8 +198,6 @@ fn freetokens_calibration_balances_misses() {
 
     fs::write(&bench, text.replace("4,", "5,")).unwrap();
     refused(&["link", "fit", path(&bench)], &["version 5 is not known"]);
-    let args = [&small[..], &["--link", "h200-pcie", "--miss", "balanced"]].concat();
-    refused(&args, &["link 'h200-pcie' has no host kernel", "freetoken-pcie"]);
     let args = [&small[..], &["--miss", "host"]].concat();
     refused(&args, &["link 'h200-nvlink' does not say how fast"]);
 }

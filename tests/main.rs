@@ -14,6 +14,7 @@ mod kills;
 mod layouts;
 mod live;
 mod machines;
+mod misses;
 mod outputs;
 mod plan;
 mod receipts;

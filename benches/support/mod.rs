@@ -49,7 +49,7 @@ impl Workload {
 
     /// One replay from an empty cache; a bound's pass over the future is part of it.
     pub fn replay(&self, policy: &PolicySpec, semantics: Semantics) -> Result<Counts, SimError> {
-        let (needs, phase) = (policy.info().needs, PhaseFilter::All);
+        let (needs, phase) = (policy.needs(), PhaseFilter::All);
         let setting = Setting {
             semantics,
             training: (needs == Need::Training).then(|| uses(&self.trace, phase)),

@@ -9,6 +9,7 @@ mod cache;
 mod eviction;
 pub mod miss;
 mod occupancy;
+mod placement;
 mod policy;
 pub mod predict;
 mod registry;
@@ -24,6 +25,7 @@ pub use admission::{
 pub use cache::*;
 pub use eviction::*;
 pub use occupancy::Occupancy;
+pub use placement::{PLACEMENTS, Pinned, PlacementInfo, PlacementSpec};
 pub use policy::{Anyone, Event, Key, Policy, PoolShape, Room};
 pub use registry::{
     AnyPolicy, Bound, Config, Info, Listed, Need, Needs, NoConfig, NoNeeds, Parameter, PolicyError,

@@ -2,6 +2,7 @@
 
 mod against_reference;
 mod bounds;
+mod freetoken;
 mod golden;
 mod house;
 mod memory;

@@ -67,10 +67,15 @@ impl<'a, R: 'a> Columns<'a, R> {
     /// And those of another list behind them.
     #[must_use]
     pub fn and(mut self, fields: &'a [Field<R>]) -> Self {
+        self.add_all(fields);
+        self
+    }
+
+    /// And those of another list.
+    pub fn add_all(&mut self, fields: &'a [Field<R>]) {
         for field in fields {
             self.add(field.column(), field.cell);
         }
-        self
     }
 
     /// And one more.

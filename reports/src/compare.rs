@@ -97,6 +97,8 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     if let Some(last) = sheets.last_mut() {
         last.note = note(report, wide);
     }
+    sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
+    sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets
 }
 
@@ -262,5 +264,7 @@ pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
             }
         }
     }
+    crate::misses::add_flat(&mut columns, settings, rows);
+    crate::loaded::add_flat(&mut columns, settings, rows);
     columns.sheet("", rows)
 }

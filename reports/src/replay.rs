@@ -13,6 +13,8 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.window == Window::All).collect();
     let mut sheets =
         vec![counts(report), prices(report, &rows), steps(&report.step_times), spent(&rows)];
+    sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
+    sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets.extend(rows.iter().map(|row| layers(row, report)));
     if let Some(last) = sheets.last_mut() {
         last.note = "definitions: docs/metrics.md".to_owned();

@@ -146,6 +146,8 @@ fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
     if let Some(first) = sheets.first_mut() {
         first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
+    sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
+    sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets.push(knees(&sweep.knees));
     sheets
 }

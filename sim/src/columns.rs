@@ -1,5 +1,6 @@
 //! Columns that a policy needs of a trace.
 
+use hotset_policies::miss::MissHandler;
 use hotset_policies::{Need, PolicySpec};
 use hotset_traces::Trace;
 
@@ -19,4 +20,16 @@ pub fn check_columns(trace: &Trace, policy: &PolicySpec) -> Result<(), SimError>
         return Ok(());
     };
     Err(SimError::missing_column(trace, "policy", policy.info().name, column))
+}
+
+/// Refuses to go without experts by weights that the trace lacks.
+///
+/// # Errors
+/// [`SimError::MissingColumn`].
+pub(crate) fn check_misses(trace: &Trace, handler: MissHandler) -> Result<(), SimError> {
+    if handler.loses_weight() && trace.weights().is_none() {
+        let name = handler.info().name;
+        return Err(SimError::missing_column(trace, "miss handler", name, "weights"));
+    }
+    Ok(())
 }

@@ -63,6 +63,19 @@ pub struct Bucket {
     pub prefetches_cancelled: u64,
     /// Misses that the host's cores served where the experts lie.
     pub host_served: u64,
+    /// Of those, whose output was added a layer later.
+    #[serde(default)]
+    pub deferred: u64,
+    /// Misses that were not computed at all.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Misses for which a resident expert stood in.
+    #[serde(default)]
+    pub substituted: u64,
+    /// Router weight that went to dropped and substituted experts, in billionths of a token's weight
+    /// in a layer.
+    #[serde(default)]
+    pub lost_weight: u64,
     /// Experts copied again because a streamed prefill had overwritten their slots.
     pub refetches: u64,
     /// Misses that found no slot and went through the transient buffer.
@@ -122,6 +135,10 @@ impl Bucket {
             prefetches_wasted,
             prefetches_cancelled,
             host_served,
+            deferred,
+            dropped,
+            substituted,
+            lost_weight,
             refetches,
             unplaced,
             overflow_events,
@@ -135,6 +152,10 @@ impl Bucket {
         self.prefetches_wasted += prefetches_wasted;
         self.prefetches_cancelled += prefetches_cancelled;
         self.host_served += host_served;
+        self.deferred += deferred;
+        self.dropped += dropped;
+        self.substituted += substituted;
+        self.lost_weight = self.lost_weight.saturating_add(*lost_weight);
         self.refetches += refetches;
         self.unplaced += unplaced;
         self.overflow_events += overflow_events;

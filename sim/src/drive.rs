@@ -12,6 +12,17 @@ pub trait EventSink<E> {
     /// Whether the router's weights are wanted with each event.
     const WEIGHTS: bool;
 
+    /// Whether they are wanted all the same: for what only a run's setting says.
+    fn wants_weights(&self) -> bool {
+        Self::WEIGHTS
+    }
+
+    /// How many tokens want each expert of the event that follows; called for steps of several tokens
+    /// only.
+    fn wanted_by(&mut self, tokens: &[u32]) {
+        let _ = tokens;
+    }
+
     /// Step `step` of the [`Steps`] begins, over `tokens` tokens of one phase.
     fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32);
 
@@ -181,6 +192,7 @@ fn walk<S: IdSpans>(
                     let start = steps.row(place) * row_len + offset;
                     union.add(trace, ids.span(start..start + top_k), start, weighted(sink));
                 }
+                sink.wanted_by(&union.tokens);
                 sink.event(layer, &union.experts, &union.weights);
             }
         }
@@ -189,14 +201,15 @@ fn walk<S: IdSpans>(
     Ok(())
 }
 
-fn weighted<E, S: EventSink<E>>(_: &S) -> bool {
-    S::WEIGHTS
+fn weighted<E, S: EventSink<E>>(sink: &S) -> bool {
+    S::WEIGHTS || sink.wants_weights()
 }
 
 /// The distinct experts of several tokens in one layer.
 struct Union<E> {
     experts: Vec<E>,
     weights: Vec<f32>,
+    tokens: Vec<u32>,
     /// Where an expert stands in `experts`, valid if stamped with the current round.
     place: Vec<(u32, u32)>,
     round: u32,
@@ -208,6 +221,7 @@ impl<E: ExpertId> Union<E> {
         Self {
             experts: Vec::with_capacity(widest as usize),
             weights: Vec::with_capacity(widest as usize),
+            tokens: Vec::with_capacity(widest as usize),
             place: vec![(0, 0); widest as usize],
             round: 0,
         }
@@ -221,6 +235,7 @@ impl<E: ExpertId> Union<E> {
         self.round += 1;
         self.experts.clear();
         self.weights.clear();
+        self.tokens.clear();
     }
 
     fn add(&mut self, trace: &Trace, experts: &[E], start: usize, weighted: bool) {
@@ -229,12 +244,14 @@ impl<E: ExpertId> Union<E> {
             let weight = weights.map(|weights| weights.get(start + rank));
             let place = &mut self.place[expert.index() as usize];
             if place.0 == self.round {
+                self.tokens[place.1 as usize] += 1;
                 if let Some(weight) = weight {
                     self.weights[place.1 as usize] += weight;
                 }
             } else {
                 *place = (self.round, self.experts.len() as u32);
                 self.experts.push(expert);
+                self.tokens.push(1);
                 self.weights.extend(weight);
             }
         }

@@ -1,10 +1,13 @@
 //! The engine that copies nothing: it drives the real cache, counts its plans, and its timelines
 //! follow them.
 
-use hotset_policies::miss::MissDispatcher;
+mod aside;
+
+use hotset_policies::miss::{Asked, MissDispatcher};
 use hotset_policies::{CacheError, ExpertCache, Policy, Slots};
 use hotset_traces::{Phase, Shape};
 
+use self::aside::Aside;
 use crate::forecast::ProfileFollower;
 use crate::meter::{Meter, Served};
 use crate::prefetching::Prefetching;
@@ -17,6 +20,8 @@ pub(crate) struct EngineParts<'a> {
     pub prefill: PrefillService,
     /// `None`: every miss is fetched.
     pub misses: Option<MissDispatcher<u16>>,
+    /// Whether that one looks at router weights.
+    pub weighs_misses: bool,
     pub prefetching: Option<Prefetching<'a>>,
     /// The conversation profiles of a policy that goes by them.
     pub profiles: Option<ProfileFollower<'a>>,
@@ -30,6 +35,9 @@ pub(crate) struct Engine<'a, P> {
     parts: EngineParts<'a>,
     meter: Meter<true>,
     timelines: Vec<Timeline>,
+    /// Tokens of the running step, and how many want each expert of the next event; none: one does.
+    step_tokens: u32,
+    wanted_by: Vec<u32>,
     /// The first change of slots that the cache refused.
     refused: Option<CacheError>,
 }
@@ -53,7 +61,15 @@ impl<'a, P: Policy> Engine<'a, P> {
             false => timelines,
         };
         let meter = Meter::new(shape.layers().len(), warmup);
-        Self { cache, parts, meter, timelines, refused: None }
+        Self {
+            cache,
+            parts,
+            meter,
+            timelines,
+            step_tokens: 0,
+            wanted_by: Vec::new(),
+            refused: None,
+        }
     }
 
     /// Counts, times and recordings of the run.
@@ -108,12 +124,15 @@ impl<'a, P: Policy> Engine<'a, P> {
         }
     }
 
-    /// The host serves the whole event; the cache never hears of it.
+    /// Nothing of the event is in the cache or comes in; the cache never hears of it.
     #[cold]
-    fn leave_to_host(&mut self, layer: usize, host: u32) {
-        self.meter.serve(layer, Served { distinct: host, host, ..Served::default() });
+    fn leave_all(&mut self, layer: usize, aside: Aside) {
+        let (distinct, host) = (aside.experts(), aside.host);
+        let bucket = self.meter.serve(layer, Served { distinct, host, ..Served::default() });
+        aside.count(bucket, self.step_tokens);
+        let demand = aside.added_to(LayerDemand::unplanned(layer, 0, 0, 0));
         for timeline in &mut self.timelines {
-            timeline.demand(LayerDemand::unplanned(layer, host, 0, host));
+            timeline.demand(demand);
         }
         self.finish_layer(layer);
     }
@@ -133,7 +152,20 @@ impl<'a, P: Policy> Engine<'a, P> {
 impl<P: Policy> EventSink<u16> for Engine<'_, P> {
     const WEIGHTS: bool = P::OBSERVES;
 
+    fn wants_weights(&self) -> bool {
+        Self::WEIGHTS || self.parts.weighs_misses
+    }
+
+    fn wanted_by(&mut self, tokens: &[u32]) {
+        self.wanted_by.clear();
+        if self.parts.misses.is_some() {
+            self.wanted_by.extend_from_slice(tokens);
+        }
+    }
+
     fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32) {
+        self.step_tokens = tokens;
+        self.wanted_by.clear();
         self.resize();
         let cache = &self.cache;
         self.meter.begin_step(phase, tokens, || cache.resident() == cache.capacity());
@@ -170,32 +202,41 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
             }
             return self.pass_by(layer, experts);
         }
-        let Self { cache, parts, meter, timelines, .. } = self;
+        let Self { cache, parts, meter, timelines, wanted_by, .. } = self;
+        let step_tokens = self.step_tokens;
         if let Some(prefetching) = &mut parts.prefetching
             && prefetching.cancels()
         {
             prefetching.cancel_unwanted(layer, experts, cache, meter, timelines);
         }
-        let mut host = 0;
+        let mut aside = Aside::default();
         let plan = match &mut parts.misses {
             None => cache.demand_weighted(layer, experts, weights),
             Some(dispatcher) => {
-                let event = dispatcher.choose(cache, layer, experts, weights);
-                host = event.host;
+                let tokens = &wanted_by[..];
+                let asked = Asked { layer, experts, weights, tokens, step_tokens };
+                let event = dispatcher.choose(cache, &asked);
+                aside = Aside::of(&event);
                 if event.demanded.is_empty() {
-                    return self.leave_to_host(layer, host);
+                    return self.leave_all(layer, aside);
                 }
                 cache.demand_weighted(layer, event.demanded, event.weights)
             }
         };
         let served = Served::of(&plan);
-        let bucket =
-            meter.serve(layer, Served { distinct: served.distinct + host, host, ..served });
+        // Who stands in for a missing expert is there, but was not asked for.
+        let served = Served {
+            distinct: served.distinct + aside.experts() - aside.substituted,
+            hits: served.hits - aside.substituted,
+            host: aside.host,
+            ..served
+        };
+        let bucket = meter.serve(layer, served);
+        aside.count(bucket, step_tokens);
         bucket.prefetches_used += u64::from(plan.prefetch_hits);
         bucket.prefetches_wasted += u64::from(plan.wasted);
         bucket.refetches += parts.prefill.refetches(layer, &plan);
-        let mut demand = LayerDemand::of(layer, &plan);
-        (demand.distinct, demand.host) = (demand.distinct + host, host);
+        let demand = aside.added_to(LayerDemand::of(layer, &plan));
         for timeline in timelines {
             timeline.demand(demand);
         }

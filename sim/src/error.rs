@@ -80,6 +80,12 @@ pub enum SimError {
         /// The bound.
         bound: &'static str,
     },
+    /// Whole layers on the host, but every layer has slots of its own.
+    #[error(
+        "whole layers on the host (cpu-layers) leave their slots to the others: it needs the global \
+         scope"
+    )]
+    CpuLayersNeedGlobal,
     /// A policy that is trained, without a training part.
     #[error(
         "policy '{policy}' is trained on a part of the trace and replayed over the rest: give \

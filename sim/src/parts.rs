@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use hotset_traces::Trace;
+use hotset_policies::miss::MissHandler;
+use hotset_traces::{Phase, Trace};
 
+use crate::columns::check_misses;
 use crate::request::Compare;
 use crate::{Shuffle, SimError, Steps, TrainingSplit};
 
@@ -37,6 +39,8 @@ pub struct Parts<'t> {
     training: Option<Part<'t>>,
     split: Option<TrainingSplit>,
     shuffled: Option<Trace>,
+    /// Share of the router's weight by phase that lies beyond the ranks that are kept.
+    left_out: [Option<f64>; 3],
 }
 
 impl<'t> Parts<'t> {
@@ -52,26 +56,55 @@ impl<'t> Parts<'t> {
                 Some(shuffled.map_err(|error| SimError::Shuffle(error.to_string()))?)
             }
         };
+        check_misses(trace, request.serving.misses)?;
         let whole = shuffled.as_ref().unwrap_or(trace);
         let Some(percent) = request.training_share() else {
             let replayed = shuffled.map_or(Cow::Borrowed(trace), Cow::Owned);
             request.phase.present(&replayed)?;
-            return Ok(Self::untrained(replayed));
+            return Self::untrained(replayed).with_top(request);
         };
         let cut = TrainingSplit::of(whole, percent)?;
         request.phase.present(&cut.tested)?;
-        Ok(Self {
+        Self {
             replayed: Part::new(Cow::Owned(cut.tested)),
             training: Some(Part::new(Cow::Owned(cut.training))),
             split: Some(cut.split),
             shuffled,
-        })
+            left_out: [None; 3],
+        }
+        .with_top(request)
+    }
+
+    /// The parts with the ranks that the request keeps of each token.
+    fn with_top(mut self, request: &Compare) -> Result<Self, SimError> {
+        let MissHandler::Top { k } = request.serving.misses else { return Ok(self) };
+        let trace = &self.replayed.trace;
+        self.left_out =
+            Phase::ALL.map(|phase| trace.weight_beyond(k, |row| trace.phase(row) == phase));
+        let kept = |part: &Part<'_>| -> Result<Part<'t>, SimError> {
+            Ok(Part::new(Cow::Owned(part.trace.keep_top(k)?)))
+        };
+        self.replayed = kept(&self.replayed)?;
+        self.training = self.training.as_ref().map(kept).transpose()?;
+        Ok(self)
+    }
+
+    /// The share of the router's weight of a phase that lies beyond the ranks that are kept, 0 to 1;
+    /// `None` where all are.
+    pub(crate) fn left_out(&self, phase: Phase) -> Option<f64> {
+        self.left_out[phase as usize]
     }
 
     /// A whole trace, nothing trained.
     #[must_use]
     pub fn untrained(trace: Cow<'t, Trace>) -> Self {
-        Self { replayed: Part::new(trace), training: None, split: None, shuffled: None }
+        Self {
+            replayed: Part::new(trace),
+            training: None,
+            split: None,
+            shuffled: None,
+            left_out: [None; 3],
+        }
     }
 
     /// A trace to replay and another to train on, cut by whoever asks.

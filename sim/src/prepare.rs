@@ -12,9 +12,11 @@ use hotset_policies::semantic::Guide;
 use hotset_policies::{Need, PolicySpec, Slots};
 use hotset_traces::{Phase, Shape, Trace};
 
+use crate::capacity::dimensions;
 use crate::columns::check_columns;
 use crate::memory::{self, Refused};
 use crate::parts::{Part, Parts};
+use crate::placing::{Load, placed};
 use crate::request::{Compare, Named};
 use crate::size::Size;
 use crate::{
@@ -60,6 +62,7 @@ impl<'p> Preparation<'p> {
         let sizes = sizes(trace, &shape, request, adaptive(training, request)?.as_ref())?;
         let refused = memory::refused(request, &shape, &sizes)?;
         check_predictor(trace, request)?;
+        check_misses(&shape, request)?;
         let steps = parts.replayed().steps(request)?;
         let futures = Futures::new(trace, steps, request.semantics, request.phase)
             .with_prefill(request.serving.prefill);
@@ -170,6 +173,11 @@ impl<'p> Preparation<'p> {
         }
     }
 
+    /// What a policy's cache of a size holds before the first step.
+    pub(crate) fn load(&self, policy: &PolicySpec, size: &Size) -> Load {
+        Load::of(&placed(&self.setting(policy, size), &self.shape), &self.shape)
+    }
+
     /// One timeline a link, in their order; none where replays are not timed.
     #[must_use]
     pub fn timelines(&self) -> Vec<Timeline> {
@@ -201,7 +209,7 @@ pub(crate) fn is_sized(shape: &Shape) -> bool {
 
 /// Whether the engine does nothing beside evicting that a bound would not do.
 pub(crate) fn serves_as_bounds_do(request: &Compare) -> bool {
-    request.serving.prefetch == Prefetch::None && request.serving.misses == MissHandler::Fetch
+    request.serving.prefetch == Prefetch::None && request.serving.misses.fetches_all()
 }
 
 impl Compare {
@@ -245,6 +253,17 @@ fn sizes(
     };
     let capacities = request.capacities.iter().map(|capacity| &capacity.value);
     capacities.flat_map(|capacity| request.scopes.iter().map(move |&s| size(capacity, s))).collect()
+}
+
+/// Whole layers on the host need slots that are anyone's, and pairs of experts memory.
+fn check_misses(shape: &Shape, request: &Compare) -> Result<(), SimError> {
+    let handler = request.serving.misses;
+    let global = request.scopes.iter().all(|&scope| scope == Scope::Global);
+    if matches!(handler, MissHandler::CpuLayers { .. }) && !global {
+        return Err(SimError::CpuLayersNeedGlobal);
+    }
+    let what = format!("miss handler '{}'", handler.info().name);
+    memory::check(what, handler.memory(&dimensions(shape).0), request.policy_memory)
 }
 
 fn check_predictor(trace: &Trace, request: &Compare) -> Result<(), SimError> {

@@ -5,6 +5,7 @@ use hotset_cost_models::Link;
 use hotset_traces::Shape;
 use serde::Serialize;
 
+use crate::timeline::Splits;
 use crate::{Bucket, Spent};
 
 /// Prices of a whole phase and window, in picoseconds. Without contention
@@ -75,6 +76,39 @@ impl Prices {
             idle_link_ms: ms(wall.saturating_sub(self.link_work)),
             overlap_saves_ms: saved / 1e9 / tokens as f64,
             late_prefetches_per_token: spent.late as f64 / tokens as f64,
+        })
+    }
+}
+
+/// Events with misses by how these are split between link and host, in ms a token: each from its
+/// routing to the end of its kernel, with the residents that it found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SplitPrice {
+    /// As the rule splits them.
+    pub rule_ms: f64,
+    /// As ends first: the best number of copies of each event.
+    pub best_ms: f64,
+    /// rule / best: 1 is the optimum; absent without misses.
+    pub rule_over_best: Option<f64>,
+    /// The choice of who takes link and host to be as fast beside each other as alone.
+    pub uncontended_ms: f64,
+    /// All fetched.
+    pub fetch_all_ms: f64,
+    /// All by the host.
+    pub host_all_ms: f64,
+}
+
+impl SplitPrice {
+    /// `None` where nothing was judged.
+    pub(crate) fn of(splits: &Splits, tokens: u64) -> Option<Self> {
+        let ms = |ps: u64| ps as f64 / 1e9 / tokens as f64;
+        (*splits != Splits::default()).then(|| Self {
+            rule_ms: ms(splits.rule),
+            best_ms: ms(splits.best),
+            rule_over_best: (splits.best > 0).then(|| splits.rule as f64 / splits.best as f64),
+            uncontended_ms: ms(splits.uncontended),
+            fetch_all_ms: ms(splits.fetch_all),
+            host_all_ms: ms(splits.host_all),
         })
     }
 }

@@ -7,16 +7,18 @@
 
 use std::sync::Arc;
 
-use hotset_policies::miss::{MissDispatcher, MissHandler};
-use hotset_policies::{Belady, Bound, ExpertCache, Future, Policy, PoolShape, Visitor};
+use hotset_policies::miss::MissDispatcher;
+use hotset_policies::{Belady, Bound, ExpertCache, Future, Key, Policy, PoolShape, Visitor};
 use hotset_traces::{Phase, Trace};
 
 use crate::bypass::replay_bypass;
 use crate::capacity::dimensions;
+use crate::columns::check_misses;
 use crate::drive::{EventSink, Way, drive_wide};
 use crate::engine::{Engine, EngineParts};
 use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
 use crate::meter::{Meter, Served};
+use crate::placing::placed;
 use crate::prefetching::Prefetching;
 use crate::prefill::PrefillService;
 use crate::sequential;
@@ -62,6 +64,7 @@ pub(crate) fn replay_watched(
     setting: &Setting,
     timelines: Vec<Timeline>,
 ) -> Result<(Counts, Vec<Timeline>), SimError> {
+    check_misses(trace, setting.misses)?;
     let needs_events = if !timelines.is_empty() {
         Some("a timeline")
     } else {
@@ -104,7 +107,7 @@ impl Visitor for PolicyReplay<'_, '_> {
 
     fn offline(self, bound: Bound) -> Self::Output {
         let serves_all = self.setting.prefetch == Prefetch::None
-            && self.setting.misses == MissHandler::Fetch
+            && self.setting.misses.fetches_all()
             && (bound == Bound::Belady || self.setting.is_plain());
         if !serves_all {
             let policy = self.setting.policy.info().name.to_owned();
@@ -151,7 +154,8 @@ impl<'a> PolicyReplay<'a, '_> {
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
         let (trace, way, setting) = (self.trace, self.way, self.setting);
         let (experts, top_k) = dimensions(trace.shape());
-        let cache = ExpertCache::new(&experts, &top_k, &setting.slots, build)?;
+        let mut cache = ExpertCache::new(&experts, &top_k, &setting.slots, build)?;
+        cache.place(self.placed());
         let wanted = |phase| setting.phase.wants(phase);
         if setting.is_plain() && self.timelines.is_empty() {
             let meter = Meter::new(experts.len(), setting.warmup);
@@ -169,7 +173,14 @@ impl<'a> PolicyReplay<'a, '_> {
         self,
         build: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
-        Ok((sequential::replay(self.trace, self.setting, self.way.progress, build)?, Vec::new()))
+        let (trace, progress) = (self.trace, self.way.progress);
+        let counts = sequential::replay(trace, self.setting, &self.placed(), progress, build)?;
+        Ok((counts, Vec::new()))
+    }
+
+    /// The experts that the cache begins with.
+    fn placed(&self) -> Vec<Key> {
+        placed(self.setting, self.trace.shape())
     }
 
     /// What the setting's engine does beside evicting.
@@ -177,12 +188,13 @@ impl<'a> PolicyReplay<'a, '_> {
         let (shape, setting) = (self.trace.shape(), self.setting);
         let prefill = PrefillService::new(setting.prefill, shape, &setting.slots)?;
         let forecaster = self.forecaster()?;
-        // The handler itself says what is fetched; where that is all, nobody need ask it.
-        let misses = (setting.misses != MissHandler::Fetch)
-            .then(|| MissDispatcher::new(setting.misses, &dimensions(shape).0));
+        let (experts, _) = dimensions(shape);
+        let handler = setting.misses.with_slots(&experts, setting.slots.total());
+        let misses = (!handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
         Ok(EngineParts {
             prefill,
             misses,
+            weighs_misses: handler.loses_weight(),
             prefetching: forecaster.map(|source| Prefetching::new(source, shape.max_experts())),
             profiles: self.profiles()?,
             resizes: &setting.resizes,

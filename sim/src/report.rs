@@ -5,7 +5,9 @@
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
-use crate::prices::{Breakdown, Prices};
+use crate::open_loop::OpenLoop;
+use crate::placing::Placed;
+use crate::prices::{Breakdown, Prices, SplitPrice};
 use crate::{
     CopyOrder, PhaseFilter, Scope, Semantics, Serving, Shuffle, TrainingSplit, Wait, Window,
 };
@@ -181,10 +183,18 @@ pub struct Row {
     /// What the row is held against: `belady`, MIN with forced admission, or `belady-bypass` where that is no
     /// bound (an event needs more than its pool has, a policy or the host leaves misses out).
     pub bound: &'static str,
-    /// Misses of that bound at the same slots, phase and window.
+    /// Misses of that bound at the same slots, phase and window; for a cache that began with
+    /// experts placed, those of the phase's whole run less the experts placed, for each of them can
+    /// have spared it one.
     pub belady_misses: u64,
     /// misses / belady_misses: 1 is the optimum; absent if the bound has none.
     pub belady_ratio: Option<f64>,
+    /// What the engine goes without, where it changes what the model computes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_loop: Option<OpenLoop>,
+    /// What the cache held before the first step; absent where it began empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placed: Option<Placed>,
     /// Prices on each link; empty where the experts' size is unknown.
     pub links: Vec<LinkPrice>,
 }
@@ -204,6 +214,10 @@ pub struct LinkPrice {
     pub perfect_ms_per_token: f64,
     /// Where the timeline's time went.
     pub time: Option<Breakdown>,
+    /// How far the splits of misses are from the best ones; absent where they are not judged, or
+    /// nobody measured the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<SplitPrice>,
 }
 
 impl LinkPrice {
@@ -218,6 +232,7 @@ impl LinkPrice {
             prefetch_hidden_ms_per_token: ms(prices.prefetch_hidden),
             perfect_ms_per_token: ms(prices.perfect),
             time: prices.breakdown(tokens),
+            split: prices.spent.and_then(|spent| SplitPrice::of(&spent.splits, tokens)),
         }
     }
 }

@@ -96,7 +96,7 @@ impl Compare {
 
     /// Whether a policy places by what a training part used.
     pub(crate) fn places_by_training(&self) -> bool {
-        self.policies.iter().any(|policy| policy.value.info().needs == Need::Training)
+        self.policies.iter().any(|policy| policy.value.needs() == Need::Training)
     }
 
     /// The trace's shape with the experts' size that was asked for.

@@ -10,10 +10,12 @@ use crate::drive::{Lookout, WideIds};
 use crate::meter::{Meter, Served};
 use crate::{Counts, ReplayProgress, Setting, SimError};
 
-/// Counts a replay of `setting`, each pool under the policy that `build` makes.
+/// Counts a replay of `setting` that begins with the experts `placed`, each pool under the policy
+/// that `build` makes.
 pub(crate) fn replay<P: Policy>(
     trace: &Trace,
     setting: &Setting,
+    placed: &[Key],
     progress: &dyn ReplayProgress,
     mut build: impl FnMut(usize, &PoolShape) -> P,
 ) -> Result<Counts, SimError> {
@@ -24,6 +26,7 @@ pub(crate) fn replay<P: Policy>(
         pools.iter().enumerate().map(|(index, pool)| build(index, pool)).collect();
     let layers = layers(shape, pools.len() == 1);
     let capacity = setting.slots.total();
+    place(&mut pools, &layers, placed, shape);
     let mut meter: Meter<false> = Meter::new(layers.len(), setting.warmup);
     let mut column = WideIds::of(trace);
     let mut lookout = Lookout::new(progress);
@@ -50,6 +53,21 @@ pub(crate) fn replay<P: Policy>(
         }
     }
     Ok(meter.finish())
+}
+
+/// Brings in what is there before the first access.
+fn place<P: Policy>(pools: &mut [P], layers: &[LayerRow], placed: &[Key], shape: &Shape) {
+    for &key in placed {
+        let below = |layer: &usize| shape.key_base(*layer) <= key;
+        let layer = (0..layers.len()).take_while(below).count().saturating_sub(1);
+        let LayerRow { base, pool, .. } = layers[layer];
+        let local = base + key - shape.key_base(layer);
+        let admitted = pools[pool].admit(local, &mut Anyone);
+        if !admitted && P::OBSERVES {
+            pools[pool].begin_step(0);
+            pools[pool].admit(local, &mut Anyone);
+        }
+    }
 }
 
 /// Where one layer's ids lie in a token's row, and which keys of which pool they are.

@@ -89,7 +89,7 @@ impl Setting {
     pub(crate) fn is_plain(&self) -> bool {
         self.prefetch == Prefetch::None
             && self.prefill == Prefill::OnDemand
-            && self.misses == MissHandler::Fetch
+            && self.misses.fetches_all()
             && self.resizes.is_empty()
             && self.policy.guide().is_none()
     }

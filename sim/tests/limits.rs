@@ -85,9 +85,12 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         if matches!(&setting.prefetch, Prefetch::By(f) if f.horizon().nearest >= layers) {
             setting.prefetch = Prefetch::None;
         }
-        setting.misses = match numbers.below(4) {
+        setting.misses = match numbers.below(7) {
             0 => MissHandler::Host,
-            1 => MissHandler::Balanced { fetch_permille: numbers.below(1001) },
+            1 => MissHandler::balanced(numbers.below(1001)),
+            2 => MissHandler::Defer { n: numbers.below(3) },
+            3 => MissHandler::UploadCap { n: numbers.below(3) },
+            4 => MissHandler::Hybrimoe { copy: Some(3), host: Some(u64::from(numbers.below(6))) },
             _ => MissHandler::Fetch,
         };
     }
@@ -122,6 +125,7 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         wait: [Wait::All, Wait::HitsFirst][numbers.below(2) as usize],
         contention: false,
         host_threads: None,
+        judges_splits: numbers.below(2) == 0,
     };
     Some(Case { setting, steps: Steps::compose(trace, &how).unwrap(), model, link })
 }

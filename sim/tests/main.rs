@@ -5,6 +5,7 @@ mod curve;
 mod limits;
 mod live;
 mod memory;
+mod misses;
 mod preparation;
 mod queueing;
 mod report;

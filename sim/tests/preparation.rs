@@ -51,7 +51,7 @@ fn drawn(numbers: &mut Numbers, trace: &Trace) -> Compare {
         MissHandler::Fetch,
         MissHandler::Fetch,
         MissHandler::Host,
-        MissHandler::Balanced { fetch_permille: numbers.below(1001) },
+        MissHandler::balanced(numbers.below(1001)),
     ];
     Compare {
         policies: vec![Named::new(policy, policy.parse::<PolicySpec>().unwrap())],

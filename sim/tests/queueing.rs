@@ -191,8 +191,7 @@ fn the_host_works_beside_the_copies() {
     let trace = decode_trace(4, 1 << 20, &rows).build().unwrap();
     let mut link = Link::affine("ten", 10, 0);
     link.host_kernel = Some(HostKernel { ps_per_mib: 30 });
-    let setting =
-        Setting { misses: MissHandler::Balanced { fetch_permille: 500 }, ..lru(4, false) };
+    let setting = Setting { misses: MissHandler::balanced(500), ..lru(4, false) };
     let alone = spent(&trace, &setting, &link, &TimeModel::default());
     let expected = Spent { demand: 10, host: 20, host_work: 30, ..Spent::default() };
     assert_eq!(alone, expected);

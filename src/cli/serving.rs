@@ -1,6 +1,7 @@
 //! Flags of what an engine does beside evicting, and of the time that it takes.
 
 use clap::{Args, ValueEnum};
+use hotset::policies::miss::MissHandler;
 use hotset::sim::{CopyOrder, Prefetch, Prefill, Schedule, Wait};
 
 use crate::parse;
@@ -13,9 +14,11 @@ pub struct ServingArgs {
     /// ahead:lookahead=1,width=4,threshold=0.5,budget=16,cancel=true
     #[arg(long, help_heading = "Serving", value_name = "NAME", default_value = "none", value_parser = parse::prefetch)]
     pub prefetch: Prefetch,
-    /// What becomes of misses
-    #[arg(long, help_heading = "Serving", value_enum, default_value_t = MissName::Fetch)]
-    pub miss: MissName,
+    /// What becomes of misses: fetch, host, balanced, freetoken, upload-cap:n=2, cpu-layers:n=26, ...
+    /// (see 'hotset policies'); given, splits between link and host are held against the best
+    /// [default: fetch]
+    #[arg(long, help_heading = "Serving", value_name = "NAME", value_parser = parse::miss)]
+    pub miss: Option<MissHandler>,
     /// How prefill uses the cache: on-demand, bypass, streamed
     #[arg(long, help_heading = "Serving", value_name = "MODE", default_value = "on-demand")]
     pub prefill: Prefill,
@@ -69,17 +72,6 @@ pub struct TimeArgs {
     /// Host threads that serve experts [default: the most that the link was measured with]
     #[arg(long, help_heading = "Time", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub host_threads: Option<u32>,
-}
-
-/// Names of what becomes of misses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MissName {
-    /// All are fetched
-    Fetch,
-    /// The host's cores serve them where they lie
-    Host,
-    /// Some of each, so that the first link and the host finish together
-    Balanced,
 }
 
 /// Names of the orders of arrival.

@@ -40,6 +40,7 @@ struct Row {
     hit_rate_point_ms: f64,
     serial_tokens_per_s: Option<f64>,
     host_share_of_misses: Option<f64>,
+    host_share_by_rates_alone: Option<f64>,
     host_pays: Option<bool>,
 }
 
@@ -116,6 +117,7 @@ fn row(args: &PriceArgs, token: &TokenShape, copies: &Copies, link: &Link) -> Ro
         serial_tokens_per_s: (times.serial() > Picos::ZERO)
             .then(|| 1e3 / times.serial().as_ms_f64()),
         host_share_of_misses: host_rate.map(|host| host_share(host, link_rate)),
+        host_share_by_rates_alone: host_rate.map(|host| 1.0 - (link_rate / host).min(1.0)),
         host_pays: host_rate.map(|host| hybrid_pays(host, link_rate)),
     }
 }
@@ -123,7 +125,7 @@ fn row(args: &PriceArgs, token: &TokenShape, copies: &Copies, link: &Link) -> Ro
 /// A figure of a row: its name for people and for programs, and its value.
 type Figure = (&'static str, &'static str, fn(&Row) -> Cell);
 
-const FIGURES: [Figure; 15] = [
+const FIGURES: [Figure; 16] = [
     ("one expert alone, ms", "expert_ms", |row| Cell::Number(row.expert_ms, 6)),
     ("GiB/s for it", "gib_per_s", |row| Cell::Number(row.gib_per_s, 2)),
     ("compute, ms a token", "compute_ms", |row| match row.compute_from {
@@ -151,6 +153,9 @@ const FIGURES: [Figure; 15] = [
     }),
     ("misses for the host's cores, %", "host_share_percent", |row| {
         Cell::percent(row.host_share_of_misses)
+    }),
+    ("the same by 1 - link / host, %", "host_share_by_rates_alone_percent", |row| {
+        Cell::percent(row.host_share_by_rates_alone)
     }),
     ("host's cores pay (over twice the link)", "host_pays", |row| match row.host_pays {
         Some(true) => "yes".into(),

@@ -1,9 +1,11 @@
 //! `hotset policies [NAME]`.
 
+use hotset::policies::miss::{MISS_HANDLERS, MissHandlerInfo};
 use hotset::policies::predict::PrefetchControl;
 use hotset::policies::predict::{PredictorInfo, PredictorNeed};
 use hotset::policies::{
-    ADMISSIONS, AdmissionInfo, Need, POLICIES, Parameter, PolicyInfo, PolicySpec,
+    ADMISSIONS, AdmissionInfo, Info, Need, NoNeeds, PLACEMENTS, POLICIES, Parameter, PlacementInfo,
+    PolicyInfo, PolicySpec,
 };
 use hotset::reports::{Field, Output, Sheet};
 use hotset::sim::predictors;
@@ -26,8 +28,18 @@ pub fn run(args: &PoliciesArgs) -> Result<Ending, Fault> {
 
 /// A policy, an admission or a prefetcher; one that is both (`semantic`) is defined twice.
 fn named(name: &str) -> Result<Output, Fault> {
-    if let Some(info) = ADMISSIONS.iter().find(|info| info.name == name) {
-        return admission(info);
+    let of_kinds = [
+        ("admission", ADMISSIONS),
+        ("placed before the run", PLACEMENTS),
+        ("miss handler", MISS_HANDLERS),
+    ];
+    let infos: Vec<(&'static str, &'static Info<NoNeeds>)> = of_kinds
+        .into_iter()
+        .flat_map(|(kind, infos)| infos.iter().map(move |&info| (kind, info)))
+        .filter(|(_, info)| info.name == name)
+        .collect();
+    if !infos.is_empty() {
+        return described(&infos);
     }
     let predictor = predictors().find(|info| info.name == name);
     match (name.parse::<PolicySpec>(), predictor) {
@@ -66,20 +78,30 @@ const PREFETCHERS: &[Field<PredictorInfo>] = &[
 fn list() -> Result<Output, Fault> {
     let sheet = Sheet::of("", LISTED, POLICIES.iter().copied());
     let mut prefetchers = Sheet::of("", PREFETCHERS, predictors());
-    let admissions: Vec<&str> = ADMISSIONS.iter().map(|info| info.name).collect();
     prefetchers.note = format!(
         "'hotset policies NAME' gives definition, parameters and source\n\
-         admissions in front of any policy (--admit, or lru+NAME):\n{}",
-        admissions.join(" ")
+         admissions in front of any policy (--admit, or lru+NAME):\n{}\n\
+         placed before the run (lru+pin:50%, lru+seeded):\n{}\n\
+         what becomes of misses (--miss NAME):\n{}",
+        names(ADMISSIONS),
+        names(PLACEMENTS),
+        names(MISS_HANDLERS)
     );
     #[derive(Serialize)]
     struct Listed {
         policies: &'static [&'static PolicyInfo],
         prefetchers: Vec<&'static PredictorInfo>,
         admissions: &'static [&'static AdmissionInfo],
+        placements: &'static [&'static PlacementInfo],
+        miss_handlers: &'static [&'static MissHandlerInfo],
     }
-    let listed =
-        Listed { policies: POLICIES, prefetchers: predictors().collect(), admissions: ADMISSIONS };
+    let listed = Listed {
+        policies: POLICIES,
+        prefetchers: predictors().collect(),
+        admissions: ADMISSIONS,
+        placements: PLACEMENTS,
+        miss_handlers: MISS_HANDLERS,
+    };
     Ok(Output::new(&listed, vec![sheet, prefetchers])?)
 }
 
@@ -110,16 +132,33 @@ fn prefetcher(info: &PredictorInfo) -> Result<Output, Fault> {
     Ok(Output::new(info, sheets)?)
 }
 
-fn admission(info: &AdmissionInfo) -> Result<Output, Fault> {
+fn names(infos: &[&Info<NoNeeds>]) -> String {
+    let names: Vec<&str> = infos.iter().map(|info| info.name).collect();
+    wrap_to(&names.join(" "), 78)
+}
+
+/// What is chosen by one name: one thing, or one of each kind.
+fn described(infos: &[(&'static str, &'static Info<NoNeeds>)]) -> Result<Output, Fault> {
+    let sheets = infos.iter().flat_map(|(kind, info)| of_kind(kind, info)).collect();
+    match infos {
+        [(_, info)] => Ok(Output::new(info, sheets)?),
+        several => {
+            let infos: Vec<&Info<NoNeeds>> = several.iter().map(|(_, info)| *info).collect();
+            Ok(Output::new(&infos, sheets)?)
+        }
+    }
+}
+
+fn of_kind(kind: &'static str, info: &'static Info<NoNeeds>) -> Vec<Sheet> {
     let facts = vec![
-        ("admission", info.name.into()),
+        (kind, info.name.into()),
         ("what it does", info.summary.into()),
         ("definition", wrap(info.definition).into()),
         ("source", wrap(info.source).into()),
     ];
     let mut sheets = vec![Sheet::facts("", facts)];
     sheets.extend(parameters(info.parameters));
-    Ok(Output::new(info, sheets)?)
+    sheets
 }
 
 fn one(info: &PolicyInfo) -> Result<Output, Fault> {

@@ -12,14 +12,14 @@ use hotset::sim::{
 };
 use hotset::traces::Trace;
 
-use crate::cli::{ArrivalName, MissName, ReplayArgs, ServingArgs, TimeArgs};
+use crate::cli::{ArrivalName, ReplayArgs, ServingArgs, TimeArgs};
 use crate::fault::Fault;
 use crate::output::{self, OutputArgs};
 use crate::parse;
 
 /// Flags to a request over `trace`.
 pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Result<Compare, Fault> {
-    if args.time.host_threads.is_some() && args.serving.miss == MissName::Fetch {
+    if args.time.host_threads.is_some() && args.serving.miss.is_none() {
         let told = "--host-threads has nothing to serve: give --miss host or --miss balanced";
         return Err(Fault::Usage(told.to_owned()));
     }
@@ -27,6 +27,10 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
     let links = parse::links(&args.link, machine.as_ref())?;
     let sized = trace.shape().layers().iter().map(|layer| layer.expert_bytes).max();
     let expert_bytes = args.expert_size.or(sized).unwrap_or(0);
+    let time = TimeModel {
+        judges_splits: args.serving.miss.is_some(),
+        ..time(&args.time, machine.as_ref(), args.time.dense_bytes)?
+    };
     Ok(Compare {
         policies: parse::admitted(
             parse::policies(&args.policy)?,
@@ -41,12 +45,12 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
         expert_bytes: args.expert_size,
         serving: Serving {
             prefetch: args.serving.prefetch.clone(),
-            misses: misses(args.serving.miss, &links, expert_bytes)?,
+            misses: misses(args.serving.miss, &links, &time, expert_bytes)?,
             prefill: args.serving.prefill,
             composition: composition(&args.serving, args.chunk, args.seed),
             schedule: args.serving.schedule.clone(),
         },
-        time: time(&args.time, machine.as_ref(), args.time.dense_bytes)?,
+        time,
         links,
         timelines: !args.no_timeline,
         machine: args.time.machine.clone(),
@@ -67,8 +71,9 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
 /// An engine's counts for the policies that place by them; the text tells one from another.
 fn histogram(path: &Path, args: &ReplayArgs, trace: &Trace) -> Result<CountedUses, Fault> {
     let placed = parse::policies(&args.policy)?;
-    if placed.iter().all(|policy| policy.value.info().needs != Need::Training) {
-        let told = "--histogram has no policy to place: give --policy static";
+    if placed.iter().all(|policy| policy.value.needs() != Need::Training) {
+        let told = "--histogram has no policy to place: give --policy static, or place beside one (lru+pin:50%, \
+                    lru+seeded)";
         return Err(Fault::Usage(told.to_owned()));
     }
     let counted = super::open_histogram(path)?;
@@ -93,46 +98,34 @@ pub fn with_threads<T: Send, E: Send>(
     Ok(pool.install(work))
 }
 
-/// What becomes of misses, with a host that was measured.
-fn misses(name: MissName, links: &[Link], expert_bytes: u64) -> Result<MissHandler, Fault> {
-    match name {
-        MissName::Fetch => Ok(MissHandler::Fetch),
-        MissName::Host => host_is_measured(links).map(|()| MissHandler::Host),
-        MissName::Balanced => {
-            host_is_measured(links)?;
-            balanced(links, expert_bytes)
-        }
+/// Refuses a host that would serve for nothing because nobody measured it, and tells the rule the
+/// first link's rates.
+fn misses(
+    given: Option<MissHandler>,
+    links: &[Link],
+    time: &TimeModel,
+    expert_bytes: u64,
+) -> Result<MissHandler, Fault> {
+    let handler = given.unwrap_or_default();
+    if !handler.uses_host() {
+        return Ok(handler);
     }
-}
-
-/// Refuses a host that would serve for nothing because nobody measured it.
-fn host_is_measured(links: &[Link]) -> Result<(), Fault> {
-    let measured = |link: &&Link| {
-        link.host_kernel.is_some() || link.contention.host.iter().any(|h| h.host_ps_per_mib > 0)
-    };
-    match links.iter().find(|link| !measured(link)) {
-        Some(link) => Err(Fault::Usage(format!(
+    let rates = |link: &Link| time.rates(link, expert_bytes.max(1));
+    if let Some(link) = links.iter().find(|link| rates(link).host_ps.is_none()) {
+        return Err(Fault::Usage(format!(
             "link '{}' does not say how fast the host's cores serve an expert: leave it out of \
              --link, or give --miss fetch",
             link.name
-        ))),
-        None => Ok(()),
+        )));
     }
-}
-
-/// The share by which the first link and the host finish together.
-fn balanced(links: &[Link], expert_bytes: u64) -> Result<MissHandler, Fault> {
-    let Some(first) = links.first() else {
-        return Err(Fault::Usage("--miss balanced needs a link".to_owned()));
-    };
-    let share = first.fetch_share(expert_bytes.max(1)).ok_or_else(|| {
-        Fault::Usage(format!(
-            "link '{}' has no host kernel to balance its copies with (--miss balanced): name one \
-             that has first, as freetoken-pcie, or give --miss host",
-            first.name
-        ))
-    })?;
-    Ok(MissHandler::Balanced { fetch_permille: (share * 1000.0).round() as u32 })
+    match links.first() {
+        Some(first) => Ok(handler.with_rates(&rates(first))),
+        None if handler.needs_rates() => {
+            let name = handler.info().name;
+            Err(Fault::Usage(format!("--miss {name} needs a link, or its parameters in full")))
+        }
+        None => Ok(handler),
+    }
 }
 
 fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition> {
@@ -202,5 +195,6 @@ pub fn time(
         wait: args.wait.into(),
         contention: !args.no_contention,
         host_threads: args.host_threads,
+        judges_splits: false,
     })
 }

@@ -1,5 +1,6 @@
 //! Policies, admissions and prefetch sources by name, with their parameters.
 
+use hotset::policies::miss::{MISS_HANDLERS, MissError, MissHandler};
 use hotset::policies::{AdmissionSpec, PolicySpec};
 use hotset::sim::{Named, Prefetch, predictors};
 
@@ -61,6 +62,25 @@ pub fn admitted(
         }
     }
     Ok(all)
+}
+
+/// What becomes of misses; a list of several is refused with what to do.
+pub fn miss(text: &str) -> Result<MissHandler, String> {
+    let pieces =
+        text.split(',').map(|piece| piece.trim().split_once(':').map_or(piece, |(name, _)| name));
+    let named =
+        pieces.filter(|name| MISS_HANDLERS.iter().any(|info| info.name == name.trim())).count();
+    if named > 1 {
+        return Err(format!(
+            "'{text}' names {named} ways, and a replay has one: give the command once with each"
+        ));
+    }
+    text.parse::<MissHandler>().map_err(|error| match error {
+        MissError::Unknown { near: None, .. } => {
+            format!("{error}; 'hotset policies' lists them all")
+        }
+        _ => error.to_string(),
+    })
 }
 
 /// A prefetcher; a name that is none gets the nearest that is. A list of several is refused with what

@@ -36,6 +36,7 @@ mod stats;
 pub mod synth;
 #[doc(hidden)]
 pub mod testing;
+mod top;
 mod trace;
 mod unfinished;
 mod views;

@@ -97,7 +97,8 @@ impl FromStr for AdmissionSpec {
             "tinylfu" => read(&tinylfu::INFO, parameters).map(Self::TinyLfu),
             "bypass" => read(&bypass::INFO, parameters).map(Self::Bypass),
             other => {
-                let near = nearest(other, ADMISSIONS.iter().map(|info| info.name));
+                let names = ADMISSIONS.iter().chain(crate::PLACEMENTS).map(|info| info.name);
+                let near = nearest(other, names);
                 Err(PolicyError::UnknownAdmission { name: other.to_owned(), near })
             }
         }
@@ -197,6 +198,6 @@ mod tests {
         assert!(told("lru+upload-cap:n=0").contains("n = 0 admits nothing"));
         assert!(told("lru+tinylfu:sample=0").contains("sample = 0"));
         assert!(told("belady+bypass").contains("a bound decides by itself who comes in"));
-        assert!(told("lru+bypass+bypass").contains("no policy 'lru+bypass'"));
+        assert!(told("lru+bypass+bypass").contains("it has an admission already, so no 'bypass'"));
     }
 }

@@ -4,12 +4,19 @@
 pub trait ExpertId: Copy {
     /// The id as an index.
     fn index(self) -> u32;
+    /// The id with this index, of which the type has one.
+    fn of_index(index: u32) -> Self;
 }
 
 impl ExpertId for u8 {
     #[inline(always)]
     fn index(self) -> u32 {
         u32::from(self)
+    }
+
+    #[inline(always)]
+    fn of_index(index: u32) -> Self {
+        index as Self
     }
 }
 
@@ -18,12 +25,22 @@ impl ExpertId for u16 {
     fn index(self) -> u32 {
         u32::from(self)
     }
+
+    #[inline(always)]
+    fn of_index(index: u32) -> Self {
+        index as Self
+    }
 }
 
 impl ExpertId for u32 {
     #[inline(always)]
     fn index(self) -> u32 {
         self
+    }
+
+    #[inline(always)]
+    fn of_index(index: u32) -> Self {
+        index
     }
 }
 

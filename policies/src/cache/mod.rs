@@ -9,6 +9,7 @@ mod entry;
 mod error;
 mod expert_cache;
 mod maintain;
+mod place;
 mod plan;
 mod pool;
 mod prefetch;

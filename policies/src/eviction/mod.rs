@@ -5,6 +5,7 @@
 //! `rustfmt --edition 2024 policies/src/eviction/*/{,*/}*.rs` formats them, and a test checks it.)
 
 use crate::admission::AdmissionSpec;
+use crate::placement::PlacementSpec;
 use crate::policy::PoolShape;
 use crate::registry::{
     Bound, Config, Listed, NoConfig, PolicyError, PolicyInfo, Trained, Visitor, nearest, policies,

@@ -1,23 +1,26 @@
-//! Splits each event into what is demanded of the cache and what the host serves.
+//! Splits each event into what is demanded of the cache, what the host serves and what is gone
+//! without.
 
-use super::MissHandler;
+use super::absent::{self, Absent};
+use super::coselection::CoSelection;
+use super::{Asked, Dispatched, FetchOrder, MissHandler, schedule};
 use crate::{ExpertCache, ExpertId, Policy};
 
 /// Applies a [`MissHandler`] to the events of one cache, and remembers when each expert was last
-/// asked for. Memory: 8 bytes an expert; nothing is allocated between events.
+/// asked for. Memory: [`MissHandler::memory`]; nothing is allocated between events.
 ///
 /// # Example
 /// ```
-/// use hotset_policies::miss::{MissDispatcher, MissHandler};
+/// use hotset_policies::miss::{Asked, MissDispatcher, MissHandler};
 /// use hotset_policies::{ExpertCache, Lru, Slots};
 ///
 /// // One layer of four experts and two slots; of two misses the link takes one, the host one.
-/// let balanced: MissHandler = "balanced:fetch_permille=500".parse().unwrap();
+/// let balanced: MissHandler = "balanced:fetch=0.5".parse().unwrap();
 /// let mut dispatcher = MissDispatcher::new(balanced, &[4]);
 /// let mut cache = ExpertCache::new(&[4], &[2], &Slots::Global(2), |_, pool| Lru::new(pool))
 ///     .unwrap()
 ///     .with_ordered_copies();
-/// let event = dispatcher.choose(&cache, 0, &[3u16, 1], &[]);
+/// let event = dispatcher.choose(&cache, &Asked::by_one_token(0, &[3u16, 1], &[]));
 /// // Neither was used before: the lower id is copied, the host serves the other.
 /// assert_eq!((event.demanded, event.host), (&[1][..], 1));
 /// assert_eq!(cache.demand(0, event.demanded).fetches, 1);
@@ -34,26 +37,18 @@ pub struct MissDispatcher<E> {
     demanded: Vec<E>,
     weights: Vec<f32>,
     absent: Vec<Absent>,
+    /// Experts that stand in, and for which place.
+    stand_ins: Vec<(u32, usize)>,
+    together: Option<CoSelection>,
 }
 
-/// An expert that is not resident. Ordered by how soon it is fetched: used most recently first,
-/// then by id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Absent {
-    age: u64,
-    expert: u32,
-    rank: usize,
-}
-
-/// An event as its [`MissDispatcher`] split it.
-#[derive(Debug, Clone, Copy)]
-pub struct Dispatched<'a, E> {
-    /// What to demand of the cache: the residents in the order given, then what is to be fetched.
-    pub demanded: &'a [E],
-    /// The router's weight of each of those; empty where none were given.
-    pub weights: &'a [f32],
-    /// How many experts the host serves.
-    pub host: u32,
+/// What becomes of the absent experts, in their order: the first are fetched, then come the host's,
+/// the rest is dropped.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parts {
+    fetched: usize,
+    host: usize,
+    deferred: u32,
 }
 
 impl<E: ExpertId> MissDispatcher<E> {
@@ -67,6 +62,7 @@ impl<E: ExpertId> MissDispatcher<E> {
             total += experts;
         }
         let widest = experts.iter().copied().max().unwrap_or(0) as usize;
+        let substitutes = matches!(handler, MissHandler::Substitute { .. });
         Self {
             handler,
             bases,
@@ -75,84 +71,151 @@ impl<E: ExpertId> MissDispatcher<E> {
             demanded: Vec::with_capacity(widest),
             weights: Vec::new(),
             absent: Vec::with_capacity(widest),
+            stand_ins: Vec::new(),
+            together: substitutes.then(|| CoSelection::new(experts)),
         }
     }
 
-    /// Splits the event of `layer` that asks for the distinct `experts`, with the router's weight
-    /// of each, or none. The event counts as a use of all of them.
+    /// Splits an event. It counts as a use of all its experts.
     ///
     /// # Panics
-    /// If `layer` or an expert id is out of range.
+    /// If its layer or an expert id is out of range.
     pub fn choose<P: Policy>(
         &mut self,
         cache: &ExpertCache<P>,
-        layer: usize,
-        experts: &[E],
-        weights: &[f32],
+        asked: &Asked<'_, E>,
     ) -> Dispatched<'_, E> {
         self.events += 1;
         self.demanded.clear();
         self.weights.clear();
         self.absent.clear();
-        for (rank, expert) in experts.iter().enumerate() {
-            let last = &mut self.last_event[(self.bases[layer] + expert.index()) as usize];
-            if cache.slot_of(layer, expert.index()).is_some() {
+        self.stand_ins.clear();
+        let on_host = matches!(self.handler,
+            MissHandler::CpuLayers { n: Some(n) } if asked.layer < n as usize);
+        for (place, expert) in asked.experts.iter().enumerate() {
+            let (id, tokens) = (expert.index(), asked.tokens_of(place));
+            let last = &mut self.last_event[(self.bases[asked.layer] + id) as usize];
+            if cache.slot_of(asked.layer, id).is_some() && !on_host {
                 self.demanded.push(*expert);
-                self.weights.extend(weights.get(rank));
+                self.weights.extend(asked.weights.get(place));
             } else {
-                self.absent.push(Absent { age: u64::MAX - *last, expert: expert.index(), rank });
+                self.absent.push(Absent { last: *last, expert: id, place, tokens });
             }
             *last = self.events;
         }
-        self.absent.sort_unstable();
-        let fetched = self.handler.fetched(self.absent.len() as u32);
-        for absent in &self.absent[..fetched as usize] {
-            self.demanded.push(experts[absent.rank]);
-            self.weights.extend(weights.get(absent.rank));
+        self.substitute(cache, asked);
+        let parts = self.split(asked, on_host);
+        let lost = self.lost_ppb(asked, parts);
+        let substituted = self.stand_ins.len() as u32;
+        self.demand(asked, parts);
+        if let Some(together) = &mut self.together {
+            together.learn(asked.layer, asked.experts.iter().map(|expert| expert.index()));
         }
+        let lost_ppb = lost + share_ppb(asked, self.stand_ins.iter().map(|&(_, place)| place));
         Dispatched {
             demanded: &self.demanded,
             weights: &self.weights,
-            host: self.absent.len() as u32 - fetched,
+            host: parts.host as u32,
+            deferred: parts.deferred,
+            dropped: (self.absent.len() - parts.fetched - parts.host) as u32,
+            substituted,
+            lost_ppb,
         }
     }
+
+    /// Orders the absent experts by what becomes of them.
+    fn split(&mut self, asked: &Asked<'_, E>, on_host: bool) -> Parts {
+        let all = self.absent.len();
+        let fetched = |fetched: usize| Parts { fetched, host: all - fetched, deferred: 0 };
+        match self.handler {
+            MissHandler::Fetch | MissHandler::Substitute { .. } | MissHandler::Top { .. } => {
+                fetched(all)
+            }
+            MissHandler::Host => fetched(0),
+            MissHandler::Balanced(split) | MissHandler::Freetoken(split) => {
+                absent::sort(&mut self.absent, split.order);
+                fetched(split.fetched(all as u32) as usize)
+            }
+            MissHandler::UploadCap { n } => {
+                absent::sort(&mut self.absent, FetchOrder::Lowest);
+                fetched(all.min(n as usize))
+            }
+            MissHandler::Fiddler { cpu, gpu } => {
+                let dear = |of: &Absent| u64::from(cpu) * u64::from(of.tokens) >= u64::from(gpu);
+                fetched(absent::partition(&mut self.absent, dear))
+            }
+            MissHandler::Hybrimoe { copy, host } => {
+                let (copy, host) = (copy.unwrap_or(1), host.unwrap_or(1));
+                fetched(schedule::fetched(&mut self.absent, copy, host))
+            }
+            MissHandler::CpuLayers { .. } => fetched(if on_host { 0 } else { all }),
+            MissHandler::Defer { n } => {
+                let last = asked.layer + 1 == self.bases.len();
+                let deferred = if last { 0 } else { n.min(all as u32) };
+                Parts { fetched: 0, host: all, deferred }
+            }
+            MissHandler::Drop { below_ppm } => {
+                let kept = |of: &Absent| !is_below(asked, of, below_ppm);
+                let fetched = absent::partition(&mut self.absent, kept);
+                Parts { fetched, host: 0, deferred: 0 }
+            }
+        }
+    }
+
+    /// Takes the absent experts for which somebody stands in out of their list.
+    fn substitute<P: Policy>(&mut self, cache: &ExpertCache<P>, asked: &Asked<'_, E>) {
+        let (MissHandler::Substitute { above_ppm }, Some(together)) =
+            (self.handler, &self.together)
+        else {
+            return;
+        };
+        let stand_ins = &mut self.stand_ins;
+        self.absent.retain(|of| {
+            let free = |other: u32| {
+                cache.slot_of(asked.layer, other).is_some()
+                    && asked.experts.iter().all(|expert| expert.index() != other)
+                    && stand_ins.iter().all(|&(taken, _)| taken != other)
+            };
+            let found = together.nearest(asked.layer, of.expert, above_ppm, free);
+            stand_ins.extend(found.map(|other| (other, of.place)));
+            found.is_none()
+        });
+    }
+
+    /// Adds who stands in and what is fetched to what is demanded.
+    fn demand(&mut self, asked: &Asked<'_, E>, parts: Parts) {
+        for &(other, place) in &self.stand_ins {
+            self.demanded.push(E::of_index(other));
+            self.weights.extend(asked.weights.get(place));
+        }
+        for absent in self.absent.iter().take(parts.fetched) {
+            self.demanded.push(asked.experts[absent.place]);
+            self.weights.extend(asked.weights.get(absent.place));
+        }
+    }
+
+    /// The share of the weight that is dropped.
+    fn lost_ppb(&self, asked: &Asked<'_, E>, parts: Parts) -> u64 {
+        share_ppb(asked, self.absent.iter().skip(parts.fetched + parts.host).map(|of| of.place))
+    }
+}
+
+/// Whether an expert's share of its tokens' weight is less than so many millionths.
+fn is_below<E>(asked: &Asked<'_, E>, absent: &Absent, below_ppm: u32) -> bool {
+    let Some(&weight) = asked.weights.get(absent.place) else { return false };
+    let all: f64 = asked.weights.iter().map(|&weight| f64::from(weight)).sum();
+    // The mean over the tokens that want it, over the mean of all tokens.
+    let own = f64::from(weight) * f64::from(asked.step_tokens.max(1));
+    own * 1e6 < f64::from(below_ppm) * all * f64::from(absent.tokens.max(1))
+}
+
+/// The share of the event's weight that lies at these places, in billionths.
+fn share_ppb<E>(asked: &Asked<'_, E>, places: impl Iterator<Item = usize>) -> u64 {
+    let all: f64 = asked.weights.iter().map(|&weight| f64::from(weight)).sum();
+    let part: f64 = places.filter_map(|p| asked.weights.get(p)).map(|&w| f64::from(w)).sum();
+    if part > 0.0 && all > 0.0 { (part / all * 1e9).round().min(1e9) as u64 } else { 0 }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Lru, Slots};
-
-    /// Two of four experts fit. Experts 0 and 1 are used, then 2 and 3, then all four: of three
-    /// events' misses half are copied, and the most recent are those.
-    #[test]
-    fn the_most_recent_misses_are_copied_and_the_host_serves_the_rest() {
-        let balanced = MissHandler::Balanced { fetch_permille: 500 };
-        let mut dispatcher = MissDispatcher::new(balanced, &[4]);
-        let mut cache = ExpertCache::new(&[4], &[2], &Slots::Global(3), |_, pool| Lru::new(pool))
-            .unwrap()
-            .with_ordered_copies();
-        let mut run = |experts: &[u16]| {
-            let event = dispatcher.choose(&cache, 0, experts, &[]);
-            let (demanded, host) = (event.demanded.to_vec(), event.host);
-            cache.demand(0, &demanded);
-            cache.release(0);
-            (demanded, host)
-        };
-        // 1 of 2 misses: 0, the lower id. Then 2. Then 0 and 2 are there, and of 1 and 3 the one
-        // that was used later is copied: 3.
-        assert_eq!(run(&[1, 0]), (vec![0], 1));
-        assert_eq!(run(&[3, 2]), (vec![2], 1));
-        assert_eq!(run(&[1, 2, 3, 0]), (vec![2, 0, 3], 1));
-        assert_eq!(run(&[0, 2, 3]), (vec![0, 2, 3], 0));
-    }
-
-    #[test]
-    fn weights_follow_their_experts() {
-        let mut dispatcher = MissDispatcher::new(MissHandler::Fetch, &[2, 4]);
-        let cache = ExpertCache::new(&[2, 4], &[1, 2], &Slots::Global(2), |_, pool| Lru::new(pool));
-        let event = dispatcher.choose(cache.as_ref().unwrap(), 1, &[3u8, 1], &[0.75, 0.25]);
-        assert_eq!(event.demanded, [1, 3]);
-        assert_eq!((event.weights, event.host), (&[0.25, 0.75][..], 0));
-    }
-}
+#[path = "dispatcher_tests.rs"]
+mod tests;

@@ -1,15 +1,12 @@
-//! The rules by which misses are copied or served by the host, and how they are named.
-
-use std::str::FromStr;
+//! The rules by which misses are copied, served by the host, or gone without.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::registry::{Info, NoNeeds};
-use crate::{Parameter, parse_parameters};
+use super::coselection::CoSelection;
+use super::{Rates, Split};
 
-/// What becomes of misses. Those that the host serves are not shown to the cache: they take no
-/// slot and evict nobody.
+/// What becomes of misses. Those that the host serves or that are gone without are not shown to the
+/// cache: they take no slot and evict nobody.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissHandler {
@@ -18,144 +15,173 @@ pub enum MissHandler {
     Fetch,
     /// The host serves all; the cache keeps what it has.
     Host,
-    /// Of a layer's misses this share is fetched, rounded so that link and host finish as close
-    /// together as they can, those asked for most recently first (FreeToken's rule); the host
-    /// serves the rest. A link's profile gives the share where the host's kernels were measured.
-    Balanced {
-        /// The share in per mille, 0 to 1000.
-        fetch_permille: u32,
+    /// Some are fetched, the host serves the others, so that both finish together: FreeToken's rule.
+    Balanced(Split),
+    /// FreeToken's choice of a backend: all are fetched, or balanced where the host's rate is over
+    /// twice the link's. Until the rates are known it is as balanced.
+    Freetoken(Split),
+    /// The first `n` of a layer's misses in ascending id are fetched, the host serves the others.
+    UploadCap {
+        /// Copies a layer a step.
+        n: u32,
     },
-}
-
-/// The description of a miss handler.
-pub type MissHandlerInfo = Info<NoNeeds>;
-
-/// All miss handlers with their defaults, in the order in which they are listed.
-const HANDLERS: [MissHandler; 3] =
-    [MissHandler::Fetch, MissHandler::Host, MissHandler::Balanced { fetch_permille: 500 }];
-
-/// What people are told of all miss handlers, in the same order.
-pub static MISS_HANDLERS: &[&MissHandlerInfo] = &[&FETCH, &HOST, &BALANCED];
-
-static FETCH: MissHandlerInfo = MissHandlerInfo {
-    name: "fetch",
-    summary: "every miss is copied into the cache",
-    definition: "Every expert of an event that is not resident is demanded of the cache.",
-    source: "every engine that offloads experts",
-    needs: NoNeeds,
-    parameters: &[],
-};
-
-static HOST: MissHandlerInfo = MissHandlerInfo {
-    name: "host",
-    summary: "the host's cores serve every miss",
-    definition: "Only an event's residents are demanded of the cache; the host computes the others where they lie, so that the cache keeps what it has.",
-    source: "llama.cpp, KTransformers: experts on the CPU",
-    needs: NoNeeds,
-    parameters: &[],
-};
-
-static BALANCED: MissHandlerInfo = MissHandlerInfo {
-    name: "balanced",
-    summary: "misses are shared between link and host so that both finish together",
-    definition: "Of an event's m misses, low = floor(share m) are copied, or one more where the longer of link and host, each in units of the other's rate, is then shorter; those used most recently are copied, ties going to the lower id, and the host computes the rest.",
-    source: "FreeToken",
-    needs: NoNeeds,
-    parameters: &[Parameter {
-        name: "fetch_permille",
-        default: "500",
-        meaning: "share of the misses that is copied, in per mille, 0 to 1000",
-    }],
-};
-
-/// Parameters of the balanced handler.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct BalancedConfig {
-    fetch_permille: u32,
-}
-
-impl Default for BalancedConfig {
-    fn default() -> Self {
-        Self { fetch_permille: 500 }
-    }
-}
-
-/// Why a text names no miss handler.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MissError {
-    /// No handler has that name.
-    #[error("there is no miss handler '{name}'")]
-    Unknown {
-        /// The name.
-        name: String,
+    /// Each expert by itself: the host serves it where `cpu` for each token that wants it is less
+    /// than `gpu`.
+    Fiddler {
+        /// The host's cost of an expert a token.
+        cpu: u32,
+        /// The cost of an expert that is copied, in the same unit.
+        gpu: u32,
     },
-    /// Parameters that it does not have, or out of their range.
-    #[error("miss handler '{name}': {reason}")]
-    Parameters {
-        /// The handler.
-        name: &'static str,
-        /// Why not.
-        reason: String,
+    /// Link and host draw from a queue of the misses by load, each what it would finish first.
+    Hybrimoe {
+        /// A copy's time; `None` until the rates are known, and one as long as the host's then.
+        copy: Option<u64>,
+        /// The host's time for each token, in the same unit.
+        host: Option<u64>,
+    },
+    /// The host computes all experts of the first `n` layers, resident or not.
+    CpuLayers {
+        /// Layers; `None`: as many as leave the others room in the slots
+        /// ([`MissHandler::with_slots`]).
+        n: Option<u32>,
+    },
+    /// The host serves all; the outputs of the `n` with the lowest weights are added a layer later.
+    Defer {
+        /// Experts a layer whose output may be late.
+        n: u32,
+    },
+    /// Those with less than this share of the router's weight are not computed; the others are
+    /// fetched.
+    Drop {
+        /// The share, in millionths.
+        below_ppm: u32,
+    },
+    /// A resident expert stands in that is often chosen together with the missing one; where there
+    /// is none it is fetched.
+    Substitute {
+        /// The least likeness, in millionths.
+        above_ppm: u32,
+    },
+    /// Each token uses its best `k` experts only, resident or not. Whoever drives the cache leaves
+    /// the others out; their misses are fetched.
+    Top {
+        /// Experts a token and layer.
+        k: u32,
     },
 }
 
 impl MissHandler {
-    /// What people are told of it.
+    /// A share of the misses in per mille is fetched.
     #[must_use]
-    pub fn info(self) -> &'static MissHandlerInfo {
+    pub fn balanced(fetch_permille: u32) -> Self {
+        Self::Balanced(Split::of_share(f64::from(fetch_permille) / 1000.0))
+    }
+
+    /// The rule at these rates: what it left open is filled in. Where the host cannot serve at all,
+    /// everything that it would have served is fetched.
+    ///
+    /// ```
+    /// use hotset_policies::miss::{MissHandler, Rates};
+    ///
+    /// let rates = Rates { copy_ps: 300, host_ps: Some(100), beside: Some((1000, 1000)) };
+    /// let split = "freetoken".parse::<MissHandler>()?.with_rates(&rates);
+    /// assert_eq!(split, "balanced:fetch=0.25".parse()?);
+    /// let slow = Rates { host_ps: Some(200), ..rates };
+    /// assert_eq!("freetoken".parse::<MissHandler>()?.with_rates(&slow), MissHandler::Fetch);
+    /// # Ok::<(), hotset_policies::miss::MissError>(())
+    /// ```
+    #[must_use]
+    pub fn with_rates(self, rates: &Rates) -> Self {
+        let Some(host_ps) = rates.host_ps else {
+            return if self.uses_host() { Self::Fetch } else { self };
+        };
+        let known = |split: Split| {
+            let fetch_q16 = Some(split.fetch_q16.unwrap_or_else(|| rates.fetch_q16()));
+            Self::Balanced(Split { fetch_q16, ..split })
+        };
         match self {
-            Self::Fetch => &FETCH,
-            Self::Host => &HOST,
-            Self::Balanced { .. } => &BALANCED,
+            Self::Balanced(split) => known(split),
+            Self::Freetoken(split) if rates.hybrid_pays() => known(split),
+            Self::Freetoken(_) => Self::Fetch,
+            Self::Hybrimoe { copy, host } => Self::Hybrimoe {
+                copy: Some(copy.unwrap_or(rates.copy_ps)),
+                host: Some(host.unwrap_or(host_ps)),
+            },
+            other => other,
         }
     }
 
-    /// How many of `misses` are fetched.
+    /// The rule for a cache of so many slots over layers of these experts.
     #[must_use]
-    pub fn fetched(self, misses: u32) -> u32 {
-        match self {
-            Self::Fetch => misses,
-            Self::Host => 0,
-            Self::Balanced { fetch_permille } => balanced(misses, fetch_permille),
+    pub fn with_slots(self, experts: &[u32], slots: u32) -> Self {
+        let Self::CpuLayers { n: None } = self else { return self };
+        let mut left = experts.iter().map(|&experts| u64::from(experts)).sum::<u64>();
+        let fits = |layer: &u32| {
+            let fits = left <= u64::from(slots);
+            left -= experts.get(*layer as usize).map_or(0, |&experts| u64::from(experts));
+            fits
+        };
+        Self::CpuLayers {
+            n: Some((0..experts.len() as u32).find(fits).unwrap_or(experts.len() as u32)),
         }
     }
-}
 
-fn balanced(misses: u32, fetch_permille: u32) -> u32 {
-    let share = u64::from(fetch_permille.min(1000));
-    let low = (u64::from(misses) * share / 1000) as u32;
-    // Link and host work in units of each other's rate; the longer of both decides.
-    let cost = |fetched: u32| {
-        let (link, host) = (u64::from(fetched), u64::from(misses - fetched));
-        (link * (1000 - share)).max(host * share)
-    };
-    if low < misses && cost(low + 1) < cost(low) { low + 1 } else { low }
-}
+    /// Whether every miss is fetched, so that a bound serves as it does.
+    #[must_use]
+    pub fn fetches_all(self) -> bool {
+        matches!(self, Self::Fetch | Self::Top { .. })
+    }
 
-impl FromStr for MissHandler {
-    type Err = MissError;
-
-    /// Reads `fetch`, `host` or `balanced:fetch_permille=415`.
-    fn from_str(text: &str) -> Result<Self, MissError> {
-        let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
-        let name = name.trim();
-        let handler = HANDLERS.into_iter().find(|handler| handler.info().name == name);
-        let handler = handler.ok_or_else(|| MissError::Unknown { name: name.to_owned() })?;
-        let wrong = |reason| MissError::Parameters { name: handler.info().name, reason };
-        match handler {
-            Self::Balanced { .. } => {
-                let config: BalancedConfig = parse_parameters(parameters).map_err(wrong)?;
-                match config.fetch_permille {
-                    fetch_permille @ 0..=1000 => Ok(Self::Balanced { fetch_permille }),
-                    over => Err(wrong(format!("fetch_permille = {over} is not within 0 to 1000"))),
-                }
-            }
-            Self::Fetch | Self::Host => {
-                parse_parameters::<crate::NoConfig>(parameters).map_err(wrong)?;
-                Ok(handler)
-            }
+    /// Whether the host's cores serve experts under it.
+    #[must_use]
+    pub fn uses_host(self) -> bool {
+        match self {
+            Self::Fetch | Self::Drop { .. } | Self::Substitute { .. } | Self::Top { .. } => false,
+            Self::Host
+            | Self::Balanced(_)
+            | Self::Freetoken(_)
+            | Self::UploadCap { .. }
+            | Self::Fiddler { .. }
+            | Self::Hybrimoe { .. }
+            | Self::CpuLayers { .. }
+            | Self::Defer { .. } => true,
         }
+    }
+
+    /// Whether it needs the rates of link and host and was not told them.
+    #[must_use]
+    pub fn needs_rates(self) -> bool {
+        match self {
+            Self::Balanced(split) => split.fetch_q16.is_none(),
+            Self::Freetoken(_) => true,
+            Self::Hybrimoe { copy, host } => copy.is_none() || host.is_none(),
+            _ => false,
+        }
+    }
+
+    /// Whether it leaves experts out that the router chose, and so loses router weight.
+    #[must_use]
+    pub fn loses_weight(self) -> bool {
+        matches!(self, Self::Drop { .. } | Self::Substitute { .. } | Self::Top { .. })
+    }
+
+    /// Whether a model under it computes something else, so that its later routing would differ from
+    /// the recorded one.
+    #[must_use]
+    pub fn changes_the_result(self) -> bool {
+        self.loses_weight() || matches!(self, Self::Defer { .. })
+    }
+
+    /// Bytes that a dispatcher of this rule holds for layers of these experts.
+    #[must_use]
+    pub fn memory(self, experts: &[u32]) -> u64 {
+        let each = experts.iter().map(|&experts| u64::from(experts)).sum::<u64>();
+        let pairs = match self {
+            Self::Substitute { .. } => CoSelection::memory(experts),
+            _ => 0,
+        };
+        (8 * each).saturating_add(pairs)
     }
 }
 
@@ -164,38 +190,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_handler_is_listed_and_read_by_its_name() {
-        assert_eq!(HANDLERS.map(MissHandler::info), MISS_HANDLERS);
-        for handler in HANDLERS {
-            assert_eq!(handler.info().name.parse(), Ok(handler));
+    fn where_the_host_cannot_serve_every_rule_that_needs_it_fetches() {
+        let none = Rates { copy_ps: 5, host_ps: None, beside: None };
+        for text in [
+            "host",
+            "balanced",
+            "freetoken",
+            "upload-cap",
+            "fiddler",
+            "hybrimoe",
+            "cpu-layers",
+            "defer",
+            "fetch",
+        ] {
+            let handler: MissHandler = text.parse().unwrap();
+            assert_eq!(handler.with_rates(&none), MissHandler::Fetch, "{text}");
+            assert_eq!(handler.uses_host(), text != "fetch");
+        }
+        let drop: MissHandler = "drop:below=0.05".parse().unwrap();
+        assert_eq!(drop.with_rates(&none), drop);
+    }
+
+    #[test]
+    fn a_link_that_takes_no_time_leaves_the_split_nothing_for_the_host() {
+        let rates = Rates { copy_ps: 0, host_ps: Some(7), beside: Some((1600, 1200)) };
+        for text in ["balanced", "freetoken", "hybrimoe"] {
+            match text.parse::<MissHandler>().unwrap().with_rates(&rates) {
+                MissHandler::Fetch => {}
+                MissHandler::Balanced(split) => assert_eq!(split.fetched(9), 9),
+                MissHandler::Hybrimoe { copy, host } => {
+                    assert_eq!((copy, host), (Some(0), Some(7)))
+                }
+                other => panic!("{other:?}"),
+            }
         }
     }
 
     #[test]
-    fn the_balanced_share_is_freetokens() {
-        // Its own test: 0.415 of 3 is 1, of 4 is 2.
-        let balanced = MissHandler::Balanced { fetch_permille: 415 };
-        assert_eq!([0, 1, 3, 4].map(|misses| balanced.fetched(misses)), [0, 0, 1, 2]);
-        for (permille, all) in [(0, 0), (1000, 7)] {
-            assert_eq!(MissHandler::Balanced { fetch_permille: permille }.fetched(7), all);
-        }
-        assert_eq!((MissHandler::Fetch.fetched(7), MissHandler::Host.fetched(7)), (7, 0));
-        for misses in 0..200 {
-            let fetched = f64::from(balanced.fetched(misses));
-            assert!((fetched - 0.415 * f64::from(misses)).abs() <= 1.0);
-        }
-    }
-
-    #[test]
-    fn handlers_are_read_by_name() {
-        for info in MISS_HANDLERS {
-            assert_eq!(info.name.parse::<MissHandler>().unwrap().info(), *info);
-        }
-        let balanced = MissHandler::Balanced { fetch_permille: 415 };
-        assert_eq!("balanced:fetch_permille=415".parse(), Ok(balanced));
-        let told = |text: &str| text.parse::<MissHandler>().unwrap_err().to_string();
-        assert_eq!(told("hots"), "there is no miss handler 'hots'");
-        assert!(told("host:fetch_permille=1").contains("miss handler 'host'"));
-        assert!(told("balanced:fetch_permille=1001").contains("not within 0 to 1000"));
+    fn as_many_layers_are_the_hosts_as_leave_the_others_room() {
+        let n = |slots| MissHandler::CpuLayers { n: None }.with_slots(&[4, 4, 4], slots);
+        let layers = |n| MissHandler::CpuLayers { n: Some(n) };
+        assert_eq!(
+            [n(12), n(11), n(8), n(4), n(3)],
+            [layers(0), layers(1), layers(1), layers(2), layers(3)]
+        );
+        assert_eq!(layers(1).with_slots(&[4, 4, 4], 3), layers(1), "as it was given");
     }
 }

@@ -305,7 +305,7 @@ impl PrefetchController {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::miss::{MissDispatcher, MissHandler};
+    use crate::miss::{Asked, MissDispatcher, MissHandler};
     use crate::{Lru, Slots};
 
     fn guesses(of: &[(u32, f32)]) -> Vec<Guess> {
@@ -335,7 +335,7 @@ mod tests {
         let layers = Layers::new(&experts, &[2, 2]);
         let control = PrefetchControl { budget: 1.0, ..PrefetchControl::default() };
         let mut controller = PrefetchController::new(control, &layers, vec![1 << 20; 2]);
-        let balanced = MissHandler::Balanced { fetch_permille: 500 };
+        let balanced = MissHandler::balanced(500);
         let mut dispatcher = MissDispatcher::new(balanced, &experts);
         let cache = ExpertCache::new(&experts, &[2, 2], &Slots::Global(6), |_, p| Lru::new(p));
         let mut cache = control.protecting(cache.unwrap().with_ordered_copies());
@@ -346,7 +346,7 @@ mod tests {
             controller.begin_step();
             cache.begin_step(1);
             for (layer, experts) in routes.iter().enumerate() {
-                let event = dispatcher.choose(&cache, layer, experts, &[]);
+                let event = dispatcher.choose(&cache, &Asked::by_one_token(layer, experts, &[]));
                 host += event.host;
                 let plan = cache.demand(layer, event.demanded);
                 fetched += plan.fetches;

@@ -35,6 +35,8 @@ macro_rules! policies {
             $($bound,)*
             /// An online policy behind an admission.
             Admitted(Box<PolicySpec>, AdmissionSpec),
+            /// An online policy with experts that are placed before the run.
+            Placed(Box<PolicySpec>, PlacementSpec),
         }
 
         impl PolicySpec {
@@ -45,7 +47,7 @@ macro_rules! policies {
                     $(Self::$policy(_) => <$policy as Listed>::INFO,)*
                     $(Self::$trained => <$trained as Trained>::INFO,)*
                     $(Self::$bound => &$bound_module::INFO,)*
-                    Self::Admitted(policy, _) => policy.info(),
+                    Self::Admitted(policy, _) | Self::Placed(policy, _) => policy.info(),
                 }
             }
 
@@ -58,6 +60,8 @@ macro_rules! policies {
                     $(Self::$bound => visitor.offline(Bound::$bound),)*
                     Self::Admitted(policy, admission) =>
                         visitor.online(|pool| policy.build_admitted(*admission, pool)),
+                    Self::Placed(policy, placement) => visitor
+                        .trained(|pool, counts| placement.build(policy, pool, counts)),
                 }
             }
 
@@ -71,6 +75,8 @@ macro_rules! policies {
                     $(Self::$bound => $bound_module::memory(pool),)*
                     Self::Admitted(policy, admission) =>
                         policy.memory(pool).saturating_add(admission.memory(pool)),
+                    Self::Placed(policy, placement) =>
+                        policy.memory(pool).saturating_add(placement.memory(pool)),
                 }
             }
 

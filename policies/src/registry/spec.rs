@@ -5,21 +5,32 @@ use std::str::FromStr;
 use super::{AnyPolicy, Need, PolicyError};
 use crate::admission::{AdmissionSpec, Admitted};
 use crate::eviction::PolicySpec;
+use crate::placement::PlacementSpec;
 use crate::policy::PoolShape;
 use crate::semantic::GuideConfig;
 
 impl FromStr for PolicySpec {
     type Err = PolicyError;
 
-    /// Reads `name` or `name:key=value,key=value`, either with an admission behind it:
-    /// `name+admission:key=value`.
+    /// Reads `name` or `name:key=value,key=value`, either with an admission and with what is placed
+    /// before the run behind it: `name+admission:key=value+pin:50%`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
-        if let Some((policy, admission)) = text.rsplit_once('+')
-            && admission.trim_start().starts_with(|first: char| first.is_ascii_alphabetic())
-        {
-            return Self::read_plain(policy)?.with_admission(admission.parse()?);
+        let Some((policy, suffix)) = text.rsplit_once('+') else { return Self::read_plain(text) };
+        if !suffix.trim_start().starts_with(|first: char| first.is_ascii_alphabetic()) {
+            return Self::read_plain(text);
         }
-        Self::read_plain(text)
+        let placement = PlacementSpec::read(suffix);
+        let policy: Self = policy.parse()?;
+        match placement {
+            Some(placement) => policy.with_placement(placement?),
+            None if policy.admission() == AdmissionSpec::Always => {
+                policy.with_admission(suffix.parse()?)
+            }
+            None => {
+                let reason = format!("it has an admission already, so no '{}'", suffix.trim());
+                Err(PolicyError::Parameters { policy: policy.info().name, reason })
+            }
+        }
     }
 }
 
@@ -30,7 +41,7 @@ impl PolicySpec {
     pub fn guide(&self) -> Option<GuideConfig> {
         match self {
             Self::SemanticAge(config) => Some(config.guide()),
-            Self::Admitted(policy, _) => policy.guide(),
+            Self::Admitted(policy, _) | Self::Placed(policy, _) => policy.guide(),
             _ => None,
         }
     }
@@ -60,6 +71,10 @@ impl PolicySpec {
     /// The policy needs the future or training: it decides by itself who comes in.
     pub fn with_admission(self, admission: AdmissionSpec) -> Result<Self, PolicyError> {
         let plain = match self {
+            Self::Placed(policy, placement) => {
+                let policy = policy.with_admission(admission)?;
+                return Ok(Self::Placed(Box::new(policy), placement));
+            }
             Self::Admitted(policy, _) => *policy,
             policy => policy,
         };
@@ -78,14 +93,43 @@ impl PolicySpec {
     pub fn admission(&self) -> AdmissionSpec {
         match self {
             Self::Admitted(_, admission) => *admission,
+            Self::Placed(policy, _) => policy.admission(),
             _ => AdmissionSpec::Always,
+        }
+    }
+
+    /// This policy with experts that are placed before the run, beside those that it has.
+    ///
+    /// # Errors
+    /// The policy needs the future, or is placed by itself; the same is placed twice.
+    pub fn with_placement(self, placement: PlacementSpec) -> Result<Self, PolicyError> {
+        let name = self.info().name;
+        let wrong = |reason| PolicyError::Parameters { policy: name, reason };
+        match self {
+            Self::Placed(policy, there) => match there.and(placement) {
+                Some(both) => Ok(Self::Placed(policy, both)),
+                None => Err(wrong(format!("'{placement}' is given twice"))),
+            },
+            Self::Static => Err(wrong(format!("it is placed already, so no '{placement}'"))),
+            policy if policy.is_online() => Ok(Self::Placed(Box::new(policy), placement)),
+            _ => Err(wrong(format!("a bound begins empty, so no '{placement}'"))),
+        }
+    }
+
+    /// What it needs beside the experts of each event: counts, where something is placed before the
+    /// run.
+    #[must_use]
+    pub fn needs(&self) -> Need {
+        match self {
+            Self::Placed(..) => Need::Training,
+            _ => self.info().needs,
         }
     }
 
     /// Whether an engine could run it: it needs neither the future nor training.
     #[must_use]
     pub fn is_online(&self) -> bool {
-        !matches!(self.info().needs, Need::Future | Need::Training)
+        !matches!(self.needs(), Need::Future | Need::Training)
     }
 
     /// The policy of one pool behind `admission`.

@@ -4,7 +4,6 @@
 //! miss may be served without being admitted: for an event that needs more experts than there are slots,
 //! for a policy that refuses, for a miss that the host serves. There MIN with bypass is the bound.
 
-use hotset_policies::miss::MissHandler;
 use hotset_policies::{AdmissionSpec, Need, PolicySpec, Slots};
 use hotset_traces::Phase;
 
@@ -31,11 +30,11 @@ impl Bounds {
     pub fn of(prepared: &Preparation<'_>, progress: &dyn ReplayProgress) -> Result<Self, SimError> {
         let request = prepared.request();
         let serving = &request.serving;
-        let served = serving.misses != MissHandler::Fetch;
+        let served = !serving.misses.fetches_all();
         let refuses = |policy: &PolicySpec| {
             served
                 || policy.admission() != AdmissionSpec::Always
-                || policy.info().needs == Need::Training
+                || policy.needs() == Need::Training
                 || *policy == PolicySpec::BeladyBypass
         };
         let widest = Widest::of(prepared, progress)?;

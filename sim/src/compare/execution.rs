@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 
 use hotset_policies::PolicySpec;
-use hotset_policies::miss::MissHandler;
 use hotset_traces::Trace;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -149,7 +148,7 @@ impl<'a> Curves<'a> {
         let request = prepared.request();
         let Serving { prefetch, misses, prefill, schedule, composition: _ } = &request.serving;
         let plain = *prefetch == Prefetch::None
-            && *misses == MissHandler::Fetch
+            && misses.fetches_all()
             && *prefill == Prefill::OnDemand
             && schedule.is_empty();
         let replays = match request.semantics {

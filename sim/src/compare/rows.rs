@@ -5,6 +5,8 @@ use hotset_traces::Phase;
 
 use super::execution::ReplayResult;
 use super::jobs::Cell;
+use crate::open_loop::OpenLoop;
+use crate::placing::{Load, Placed};
 use crate::prepare::{Preparation, is_sized};
 use crate::report::{LinkPrice, Row};
 use crate::size::Size;
@@ -21,6 +23,8 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for cell in cells {
         let (result, bound) = (&results[cell.replay], &results[cell.bound]);
+        let load =
+            prepared.load(&request.policies[cell.policy].value, &prepared.sizes()[cell.size]);
         for &phase in &phases {
             for window in [Window::All, Window::Cold, Window::Steady] {
                 let counted = &result.counts.bucket(phase, window);
@@ -29,10 +33,25 @@ pub(super) fn rows(
                 }
                 let (policy, size) =
                     (&request.policies[cell.policy].text, &prepared.sizes()[cell.size]);
-                let belady_misses = bound.counts.bucket(phase, window).misses();
+                let belady_misses = match load.experts() {
+                    0 => bound.counts.bucket(phase, window).misses(),
+                    placed => {
+                        let whole = bound.counts.bucket(phase, Window::All).misses();
+                        whole.saturating_sub(placed)
+                    }
+                };
                 let bound = cell.bound().info().name;
-                let of =
-                    RowOf { policy, size, phase, window, result, counted, bound, belady_misses };
+                let of = RowOf {
+                    policy,
+                    size,
+                    phase,
+                    window,
+                    result,
+                    counted,
+                    bound,
+                    belady_misses,
+                    load: &load,
+                };
                 rows.push(row(prepared, &of));
             }
         }
@@ -50,6 +69,7 @@ struct RowOf<'a> {
     counted: &'a Bucket,
     bound: &'static str,
     belady_misses: u64,
+    load: &'a Load,
 }
 
 fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
@@ -91,6 +111,8 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         bound: of.bound,
         belady_misses: of.belady_misses,
         belady_ratio: ratio(bucket.misses(), of.belady_misses),
+        open_loop: OpenLoop::of(prepared, of.phase, bucket),
+        placed: Placed::of(of.load, shape, &request.links, sized),
         links: if sized {
             let price = |(index, link): (usize, &Link)| {
                 let spent =

@@ -9,6 +9,7 @@ use super::copies::Copies;
 use super::overlap::{Job, beside};
 use super::record::{Lane, Recorder};
 use super::spent::{Spent, Times};
+use super::split::Slowdown;
 
 /// Where the compute stream stands, what it waited for until then, and the copies beside it.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(super) struct Clock {
     pub recorder: Option<Box<Recorder>>,
     contention: Contention,
     host: HostContention,
+    /// Until when the host's cores are at work for layers before the one that runs.
+    host_busy: u64,
     /// Where the running phase's and window's cells begin.
     row: usize,
 }
@@ -31,7 +34,7 @@ impl Clock {
         host: HostContention,
     ) -> Self {
         let times = Times::new(layers);
-        Self { now: 0, copies, times, recorder: None, contention, host, row: 0 }
+        Self { now: 0, copies, times, recorder: None, contention, host, host_busy: 0, row: 0 }
     }
 
     /// What a layer spends in the running phase and window.
@@ -105,25 +108,39 @@ impl Clock {
         }
     }
 
-    /// The host's cores work from now on, beside the copies. Returns when they are done.
+    /// Whether the host's cores are still at work for layers before the one that runs.
+    #[inline(always)]
+    pub fn host_is_busy(&self) -> bool {
+        self.host_busy > self.now
+    }
+
+    /// What copies and the host's cores cost each other.
+    pub fn beside_host(&self) -> Slowdown {
+        Slowdown { copy: self.host.copy_permille, host: self.host.host_permille }
+    }
+
+    /// The host's cores work from now on, behind what the layer before left them and beside the
+    /// copies. Returns when the layer has all that it waits for: they go on with `later`.
     #[cold]
-    pub fn serve_on_host(&mut self, layer: usize, work: u64) -> u64 {
+    pub fn serve_on_host(&mut self, layer: usize, work: u64, later: u64) -> u64 {
+        let behind = work.saturating_add(self.host_busy.saturating_sub(self.now));
         let queued = self.copies.left(self.now);
         let ends = beside(
-            Job { alone: work, permille: self.host.host_permille },
+            Job { alone: behind, permille: self.host.host_permille },
             Job { alone: queued, permille: self.host.copy_permille },
         );
         self.copies.hold(ends.second - queued);
         let cell = self.cell(layer);
-        cell.host_work = cell.host_work.saturating_add(work);
+        cell.host_work = cell.host_work.saturating_add(work.saturating_add(later));
         let done = self.now.saturating_add(ends.first);
+        self.host_busy = done.saturating_add(later);
         self.record(Lane::Host, "host", layer, None, self.now..done);
         done
     }
 
-    /// Waits for all copies, on the account of `layer`.
+    /// Waits for all copies and the host's cores, on the account of `layer`.
     pub fn drain(&mut self, layer: usize) {
-        let left = self.copies.left(self.now);
+        let left = self.copies.left(self.now).max(self.host_busy.saturating_sub(self.now));
         if left > 0 {
             let cell = self.cell(layer);
             cell.drained = cell.drained.saturating_add(left);

@@ -13,7 +13,11 @@ pub struct LayerDemand<'a> {
     pub copies: u32,
     /// Of those, served by the host's cores where they lie.
     pub host: u32,
-    /// Of those, brought by a prefetch and asked for the first time.
+    /// Of those, whose output the next layer adds: the layer does not wait for them.
+    pub deferred: u32,
+    /// Distinct experts that are not computed at all, of `distinct` too.
+    pub dropped: u32,
+    /// Distinct experts brought by a prefetch and asked for the first time.
     pub prefetched: u32,
     /// Where each goes; looked at only for experts that were prefetched.
     pub placements: &'a [Placement],
@@ -29,6 +33,8 @@ impl<'a> LayerDemand<'a> {
             distinct: plan.distinct(),
             copies: plan.fetches + plan.unplaced,
             host: 0,
+            deferred: 0,
+            dropped: 0,
             prefetched: plan.prefetch_hits,
             placements: plan.placements,
         }
@@ -38,6 +44,7 @@ impl<'a> LayerDemand<'a> {
     /// host's cores.
     #[must_use]
     pub fn unplanned(layer: usize, distinct: u32, copies: u32, host: u32) -> Self {
-        Self { layer, distinct, copies, host, prefetched: 0, placements: &[] }
+        let (deferred, dropped) = (0, 0);
+        Self { layer, distinct, copies, host, deferred, dropped, prefetched: 0, placements: &[] }
     }
 }

@@ -11,7 +11,8 @@ use super::costs::Costs;
 use super::demand::LayerDemand;
 use super::model::{TimeModel, Wait};
 use super::record::Recorder;
-use super::spent::{StepTime, Times};
+use super::spent::{Splits, StepTime, Times};
+use super::split::{Judged, SplitEvent, judge};
 
 /// The layer that runs.
 #[derive(Debug, Default, Clone, Copy)]
@@ -19,6 +20,9 @@ struct Running {
     layer: usize,
     distinct: u32,
     host: u32,
+    /// Of `host`, whose output the next layer adds; of `distinct`, not computed.
+    deferred: u32,
+    dropped: u32,
     /// Experts that had not arrived when the routing was known.
     waiting: u32,
     /// What the layer's own copies take on an idle link.
@@ -46,6 +50,7 @@ pub struct Timeline {
     costs: Costs,
     hits_first: bool,
     clock: Clock,
+    judges_splits: bool,
     ahead: CopiedAhead,
     /// Experts of each layer, and whole layers that stream through two buffers.
     experts: Vec<u32>,
@@ -78,6 +83,7 @@ impl Timeline {
             costs: Costs::new(shape, link, &model.compute, rate),
             hits_first: model.wait == Wait::HitsFirst,
             clock: Clock::new(shape.layers().len(), copies, contention, host),
+            judges_splits: model.judges_splits && rate > 0,
             ahead: CopiedAhead::new(shape),
             experts: shape.layers().iter().map(|layer| layer.experts).collect(),
             buffers: [Ticket::default(); 2],
@@ -155,6 +161,8 @@ impl Timeline {
             layer,
             distinct: demand.distinct,
             host: demand.host,
+            deferred: demand.deferred,
+            dropped: demand.dropped,
             waiting: demand.copies,
             alone: 0,
         };
@@ -162,6 +170,9 @@ impl Timeline {
             let late = self.ahead.need(layer, demand.placements, &mut self.clock.copies);
             self.running.waiting += late;
             self.clock.cell(layer).late += u64::from(late);
+        }
+        if self.judges_splits && demand.copies + demand.host > 0 {
+            self.judge_split(&demand);
         }
         if demand.copies > 0 {
             if self.clock.recorder.is_some() {
@@ -171,6 +182,23 @@ impl Timeline {
                 self.running.alone = self.clock.copies.demand(size, demand.copies);
             }
         }
+    }
+
+    #[cold]
+    fn judge_split(&mut self, demand: &LayerDemand<'_>) {
+        let misses = demand.copies + demand.host;
+        let event = SplitEvent {
+            layer: demand.layer,
+            tokens: self.step.tokens,
+            distinct: demand.distinct,
+            resident: demand.distinct.saturating_sub(misses + demand.dropped),
+            misses,
+            busy: self.clock.copies.left(self.clock.now),
+        };
+        let Judged { rule, best, uncontended, fetch_all, host_all } =
+            judge(&self.costs, &event, demand.copies, self.clock.beside_host());
+        self.clock.cell(demand.layer).splits +=
+            Splits { rule, best, uncontended, fetch_all, host_all };
     }
 
     #[cold]
@@ -212,7 +240,7 @@ impl Timeline {
         self.route(layer);
         let late = self.clock.copies.need(self.buffers[layer % 2]);
         let waiting = if late { distinct } else { 0 };
-        self.running = Running { layer, distinct, host: 0, waiting, alone: u64::MAX };
+        self.running = Running { layer, distinct, waiting, alone: u64::MAX, ..Running::default() };
         self.finish_layer();
     }
 
@@ -228,13 +256,14 @@ impl Timeline {
     /// The layer's experts run once they are there.
     #[inline(always)]
     pub fn finish_layer(&mut self) {
-        let Running { layer, distinct, host, waiting, alone } = self.running;
+        let Running { layer, distinct, host, deferred, dropped, waiting, alone } = self.running;
         let (costs, tokens) = (&self.costs, self.step.tokens);
-        let on_gpu = distinct - host;
+        let on_gpu = distinct - host - dropped;
         let mut host_done = 0;
-        if host > 0 {
-            let work = costs.size(layer).host.saturating_mul(u64::from(host));
-            host_done = self.clock.serve_on_host(layer, work);
+        if host > 0 || self.clock.host_is_busy() {
+            let work = |experts: u32| costs.size(layer).host.saturating_mul(u64::from(experts));
+            let (now, later) = (work(host - deferred), work(deferred));
+            host_done = self.clock.serve_on_host(layer, now, later);
         }
         let mut left = on_gpu;
         if waiting > 0 {

@@ -15,12 +15,14 @@ mod demand;
 mod engine;
 mod model;
 mod overlap;
+mod rates;
 mod record;
 mod shared_link;
 mod spent;
+mod split;
 
 pub use demand::LayerDemand;
 pub use engine::Timeline;
 pub use model::{Compute, CopyOrder, TimeModel, Wait};
 pub use record::{Lane, Recorder, Span};
-pub use spent::{Spent, StepTime, Times, percentile};
+pub use spent::{Spent, Splits, StepTime, Times, percentile};

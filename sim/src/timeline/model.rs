@@ -106,6 +106,8 @@ pub struct TimeModel {
     /// Host threads that serve experts; `None`: the most that the link's contention was measured
     /// with.
     pub host_threads: Option<u32>,
+    /// Whether every split of misses between link and host is judged beside the best one.
+    pub judges_splits: bool,
 }
 
 impl TimeModel {
@@ -171,6 +173,7 @@ impl Default for TimeModel {
             wait: Wait::All,
             contention: true,
             host_threads: None,
+            judges_splits: false,
         }
     }
 }

@@ -27,6 +27,42 @@ pub struct Spent {
     pub host_work: u64,
     /// Experts that a prefetch brought, asked for before they had arrived.
     pub late: u64,
+    /// What events with misses take from their routing to the end of their kernel, where splits are
+    /// judged.
+    #[serde(default)]
+    pub splits: Splits,
+}
+
+/// Sums over events with misses, in picoseconds: each from its routing to the end of its kernel, the
+/// same residents, by how the misses are split between link and host. Zero where splits are not
+/// judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Splits {
+    /// As the rule split them.
+    pub rule: u64,
+    /// As ends first.
+    pub best: u64,
+    /// As would end first if link and host did not slow each other; they do.
+    pub uncontended: u64,
+    /// All fetched.
+    pub fetch_all: u64,
+    /// All by the host.
+    pub host_all: u64,
+}
+
+impl AddAssign for Splits {
+    fn add_assign(&mut self, other: Self) {
+        let Self { rule, best, uncontended, fetch_all, host_all } = other;
+        for (sum, more) in [
+            (&mut self.rule, rule),
+            (&mut self.best, best),
+            (&mut self.uncontended, uncontended),
+            (&mut self.fetch_all, fetch_all),
+            (&mut self.host_all, host_all),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
 }
 
 impl Spent {
@@ -42,7 +78,9 @@ impl Spent {
 impl AddAssign for Spent {
     /// The pattern names every part, so that a new one that is not added here does not compile.
     fn add_assign(&mut self, other: Self) {
-        let Self { compute, slowed, demand, prefetch, host, drained, host_work, late } = other;
+        let Self { compute, slowed, demand, prefetch, host, drained, host_work, late, splits } =
+            other;
+        self.splits += splits;
         for (sum, more) in [
             (&mut self.compute, compute),
             (&mut self.slowed, slowed),

@@ -1,7 +1,7 @@
 //! Static placement: the experts that a training part of the trace used most, and no others.
 //!
-//! Source: KTransformers' and Fiddler's placement of popular experts. A miss is served (by the
-//! host, or through a transient buffer) and not admitted. Trained on what it is then tested on, it
+//! Source: KTransformers' and Fiddler's placement of popular experts. They are there before the
+//! first step; a miss is served (by the host, or through a transient buffer) and not admitted. Trained on what it is then tested on, it
 //! is the static optimum, which is no bound for policies that may change their mind.
 
 use crate::registry::Trained;
@@ -14,7 +14,7 @@ use crate::{Key, Need, PolicyInfo, PoolShape};
 const INFO: PolicyInfo = PolicyInfo {
     name: "static",
     summary: "the experts used most in training, never exchanged",
-    definition: "The pool's experts are ranked by their uses in a training part of the trace, ties to the lower id; the first as many as there are slots are admitted when they are first asked for or prefetched, and stay. Every other miss is served without being admitted.",
+    definition: "The pool's experts are ranked by their uses in a training part of the trace, ties to the lower id; the first as many as there are slots are in them before the first step, and stay. Every other miss is served without being admitted.",
     source: "KTransformers and Fiddler: placement by popularity",
     needs: Need::Training,
     parameters: &[],
