@@ -5,6 +5,9 @@ use hotset_sim::{LinkPrice, OPEN_LOOP, OpenLoop, Row, Settings, SplitPrice, Wind
 
 use crate::{Cell, Column, Columns, Field, Sheet, one_line};
 
+/// One price of a split, in milliseconds.
+type PriceOf = fn(SplitPrice) -> f64;
+
 /// A row's split over one link.
 struct Split<'a> {
     row: &'a Row,
@@ -136,7 +139,7 @@ pub(crate) fn add_flat<'a>(columns: &mut Columns<'a, Row>, settings: &'a Setting
     for (index, link) in settings.links.iter().enumerate() {
         let of = move |row: &Row| row.links.get(index).and_then(|link| link.split);
         if rows.iter().any(|row| of(row).is_some()) {
-            const PRICES: [(&str, fn(SplitPrice) -> f64); 3] = [
+            const PRICES: [(&str, PriceOf); 3] = [
                 ("rule_ms", |split| split.rule_ms),
                 ("best_ms", |split| split.best_ms),
                 ("uncontended_ms", |split| split.uncontended_ms),
