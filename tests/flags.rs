@@ -67,14 +67,16 @@ fn every_field_that_a_message_names_has_its_flag() {
 
 /// What messages and sources may say: flags of cargo, llama.cpp, vLLM, SGLang and nvidia-smi, and a picture of
 /// a range.
-const ALLOWED: [&str; 8] = [
+const ALLOWED: [&str; 10] = [
     "--enable-return-routed-experts",
     "--enforce-eager",
     "--features parquet",
     "--format=csv",
     "--inserts",
+    "--n-cpu-moe",
     "--o--",
     "--output-format gguf",
+    "--override-kv",
     "--query-gpu",
 ];
 

@@ -67,7 +67,7 @@ static FETCH: MissHandlerInfo = plain(
 static HOST: MissHandlerInfo = plain(
     "host",
     "the host's cores serve every miss",
-    "Only an event's residents are demanded of the cache; the host computes the others where they lie, so that the cache keeps what it has. With --policy static it is KTransformers' placement by frequency.",
+    "Only an event's residents are demanded of the cache; the host computes the others where they lie, so that the cache keeps what it has. With the policy static it is KTransformers' placement by frequency.",
     "llama.cpp, KTransformers: experts on the CPU",
     &[],
 );
