@@ -51,7 +51,7 @@ pub(crate) fn sheets(settings: &Settings, rows: &[Row]) -> Vec<Sheet> {
         let mut sheet = Sheet::of(title, Split::COLUMNS, splits);
         sheet.note = "each event by itself, with the residents that it found; best: the number of\n\
                       copies that ends first; unaware: the best if link and host did not slow each\n\
-                      other, which they do (--no-contention: they do not)"
+                      other, which they do (unless contention is off)"
             .to_owned();
         sheets.push(sheet);
     }
