@@ -113,7 +113,7 @@ fn what_cannot_be_is_refused() {
         refused(&[&["plan"], flags].concat(), parts);
     };
     plan(&["--model", "DeepSeek-V33", "--machine", "h200"], &["did you mean `DeepSeek-V3`?"]);
-    plan(&["--model", "OLMoE-1B-7B", "--machine", "h2oo"], &["did you mean `h200`?"]);
+    plan(&["--model", "OLMoE-1B-7B", "--machine", "h2oo"], &["did you mean `h20`?"]);
     plan(&["--model", "Kimi-K3", "--machine", "8xh200"], &["give a format"]);
     let other = ["--model", "Qwen3-30B-A3B", "--machine", "h200", "--trace", "bundled"];
     plan(&other, &["16 layers x 64 experts", "48 layers x 128 experts", "--stand-in"]);
