@@ -21,6 +21,7 @@ pub mod model;
 pub mod picos;
 pub mod price;
 mod profile;
+mod profile_file;
 mod quality;
 
 pub use builtin::{builtin_links, builtin_machines, find_link, find_machine};
@@ -41,4 +42,5 @@ pub use machine::{HbmModel, MachineProfile};
 pub use model::{Model, ModelError};
 pub use picos::{MIB, Picos};
 pub use price::{TokenShape, TokenTimes};
+pub use profile_file::read_profile;
 pub use quality::{QualityLoss, quality_lost};

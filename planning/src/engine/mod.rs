@@ -138,8 +138,7 @@ impl Engine {
     /// [`ProfileError`], as [`Engine::from_toml_str`], or when the file cannot be read.
     pub fn from_toml_path(path: impl AsRef<Path>) -> Result<Self, ProfileError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ProfileError::Io { path: path.into(), source })?;
+        let text = hotset_cost_models::read_profile(path)?;
         parse(&text, &path.display().to_string())
     }
 }
