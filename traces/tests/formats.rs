@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use hotset_traces::testing::shared;
-use hotset_traces::{Format, ImportOptions, Imported, Phase, Trace, import_files};
+use hotset_traces::{Format, ImportOptions, Imported, Phase, Trace, import_bytes, import_files};
 use serde_json::Value;
 
 fn samples(names: &[&str]) -> Option<Vec<PathBuf>> {
@@ -204,6 +204,20 @@ fn wide_ids_and_dense_layers() {
         message
             .contains("the file has 4 layers, `ImportOptions::config` says 6 (5 of them routed)")
     );
+}
+
+#[test]
+fn no_experts_at_all_is_a_sentence_whoever_says_it() {
+    let unstated = "{\"seq\":0,\"pos\":0,\"tok\":0,\"experts\":{\"0\":[1,2]}}\n";
+    let stated = format!("{{\"type\":\"header\",\"num_experts\":0}}\n{unstated}");
+    for (file, experts) in [(stated.as_str(), None), (unstated, Some(0))] {
+        let options = ImportOptions { experts, ..ImportOptions::default() };
+        let message = match import_bytes(Format::Jsonl, "x.jsonl", file.as_bytes(), &options) {
+            Ok(trace) => panic!("{file}: read as {:?}", trace.shape()),
+            Err(error) => error.to_string(),
+        };
+        assert!(message.contains("says 0 experts"), "{message}");
+    }
 }
 
 #[test]

@@ -143,6 +143,13 @@ impl Collector<'_> {
             (None, None, Some(experts)) => (experts, "file", "the file says"),
             (None, None, None) => return Ok((highest + 1, "inferred: highest id + 1")),
         };
+        if experts == 0 {
+            let problem = format!(
+                "{who} 0 experts, {} or more are used: give `ImportOptions::experts`",
+                highest + 1
+            );
+            return Err(Error::import(path, "experts", problem));
+        }
         if highest >= experts {
             let (needed, last) = (highest + 1, experts - 1);
             let lowest = self.ids.lowest().unwrap_or(0);
