@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use hotset_policies::ExpertId;
-use hotset_traces::{IdColumn, Phase, Trace};
+use hotset_traces::{IdColumn, Phase, Trace, WeightColumn};
 
 use crate::{ReplayProgress, SimError, Steps};
 
@@ -15,6 +15,11 @@ pub trait EventSink<E> {
     /// Whether they are wanted all the same: for what only a run's setting says.
     fn wants_weights(&self) -> bool {
         Self::WEIGHTS
+    }
+
+    /// Whether [`EventSink::wanted_by`] is to be called.
+    fn wants_tokens(&self) -> bool {
+        false
     }
 
     /// How many tokens want each expert of the event that follows; called for steps of several tokens
@@ -102,10 +107,35 @@ impl<'a> Lookout<'a> {
 trait IdSpans {
     type Id: ExpertId;
     fn span(&mut self, places: Range<usize>) -> &[Self::Id];
+    fn raw(&self, places: Range<usize>) -> RawSpan<'_, Self::Id>;
+}
+
+/// A span as it lies in the column: in the width that is handed out, or narrower.
+#[derive(Clone, Copy)]
+enum RawSpan<'a, E> {
+    Own(&'a [E]),
+    Narrow(&'a [u8]),
+}
+
+impl<E: ExpertId> RawSpan<'_, E> {
+    #[inline(always)]
+    fn each(self, mut visit: impl FnMut(usize, E)) {
+        match self {
+            Self::Own(ids) => ids.iter().enumerate().for_each(|(at, &id)| visit(at, id)),
+            Self::Narrow(ids) => {
+                ids.iter().enumerate().for_each(|(at, &id)| visit(at, E::of_index(u32::from(id))))
+            }
+        }
+    }
 }
 
 impl<E: ExpertId> IdSpans for &[E] {
     type Id = E;
+
+    #[inline(always)]
+    fn raw(&self, places: Range<usize>) -> RawSpan<'_, E> {
+        RawSpan::Own(&self[places])
+    }
 
     #[inline(always)]
     fn span(&mut self, places: Range<usize>) -> &[E] {
@@ -140,6 +170,14 @@ impl<'a> WideIds<'a> {
 
 impl IdSpans for WideIds<'_> {
     type Id = u16;
+
+    #[inline(always)]
+    fn raw(&self, places: Range<usize>) -> RawSpan<'_, u16> {
+        match self.ids {
+            IdColumn::U8(ids) => RawSpan::Narrow(&ids[places]),
+            IdColumn::U16(ids) => RawSpan::Own(&ids[places]),
+        }
+    }
 
     #[inline(always)]
     fn span(&mut self, places: Range<usize>) -> &[u16] {
@@ -188,11 +226,22 @@ fn walk<S: IdSpans>(
             for (layer, &(offset, top_k)) in layers.iter().enumerate() {
                 lookout.pass(places.len() * top_k)?;
                 union.clear();
+                let recorded = if weighted(sink) { trace.weights() } else { None };
+                let counted = sink.wants_tokens();
                 for place in places.clone() {
                     let start = steps.row(place) * row_len + offset;
-                    union.add(trace, ids.span(start..start + top_k), start, weighted(sink));
+                    let experts = ids.raw(start..start + top_k);
+                    match &recorded {
+                        None => union.add(experts),
+                        Some(weights) => union.weigh(experts, weights, start),
+                    }
+                    if counted {
+                        union.count(experts);
+                    }
                 }
-                sink.wanted_by(&union.tokens);
+                if counted {
+                    sink.wanted_by(&union.tokens);
+                }
                 sink.event(layer, &union.experts, &union.weights);
             }
         }
@@ -238,23 +287,42 @@ impl<E: ExpertId> Union<E> {
         self.tokens.clear();
     }
 
-    fn add(&mut self, trace: &Trace, experts: &[E], start: usize, weighted: bool) {
-        let weights = trace.weights().filter(|_| weighted);
-        for (rank, &expert) in experts.iter().enumerate() {
-            let weight = weights.map(|weights| weights.get(start + rank));
-            let place = &mut self.place[expert.index() as usize];
-            if place.0 == self.round {
-                self.tokens[place.1 as usize] += 1;
-                if let Some(weight) = weight {
-                    self.weights[place.1 as usize] += weight;
-                }
-            } else {
-                *place = (self.round, self.experts.len() as u32);
-                self.experts.push(expert);
-                self.tokens.push(1);
-                self.weights.extend(weight);
-            }
+    /// The place of an expert among the distinct ones, and whether it is new there.
+    #[inline(always)]
+    fn enter(&mut self, expert: E) -> (usize, bool) {
+        let place = &mut self.place[expert.index() as usize];
+        let new = place.0 != self.round;
+        if new {
+            *place = (self.round, self.experts.len() as u32);
+            self.experts.push(expert);
         }
+        (place.1 as usize, new)
+    }
+
+    #[inline]
+    fn add(&mut self, experts: RawSpan<'_, E>) {
+        experts.each(|_, expert| {
+            self.enter(expert);
+        });
+    }
+
+    fn weigh(&mut self, experts: RawSpan<'_, E>, weights: &WeightColumn<'_>, start: usize) {
+        experts.each(|rank, expert| {
+            let weight = weights.get(start + rank);
+            match self.enter(expert) {
+                (_, true) => self.weights.push(weight),
+                (place, false) => self.weights[place] += weight,
+            }
+        });
+    }
+
+    /// Counts the tokens of experts that were entered.
+    fn count(&mut self, experts: RawSpan<'_, E>) {
+        self.tokens.resize(self.experts.len(), 0);
+        experts.each(|_, expert| {
+            let (place, _) = self.enter(expert);
+            self.tokens[place] += 1;
+        });
     }
 
     fn weights_of(&mut self, trace: &Trace, start: usize, count: usize) -> &[f32] {

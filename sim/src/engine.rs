@@ -156,11 +156,13 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
         Self::WEIGHTS || self.parts.weighs_misses
     }
 
+    fn wants_tokens(&self) -> bool {
+        self.parts.misses.is_some()
+    }
+
     fn wanted_by(&mut self, tokens: &[u32]) {
         self.wanted_by.clear();
-        if self.parts.misses.is_some() {
-            self.wanted_by.extend_from_slice(tokens);
-        }
+        self.wanted_by.extend_from_slice(tokens);
     }
 
     fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32) {
