@@ -33,8 +33,9 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// `None` where the model computes what it always does.
-    pub(crate) fn of(prepared: &Preparation<'_>, phase: Phase, bucket: &Bucket) -> Option<Self> {
+    /// What the tokens of a bucket went without; `None` where the model computes what it always does.
+    #[must_use]
+    pub fn of(prepared: &Preparation<'_>, phase: Phase, bucket: &Bucket) -> Option<Self> {
         let handler = prepared.request().serving.misses;
         if !handler.changes_the_result() {
             return None;

@@ -139,6 +139,13 @@ impl<'p> Preparation<'p> {
         &self.refused
     }
 
+    /// Whether a policy, by its place, would take too much memory at a size, by its place, to be
+    /// replayed.
+    #[must_use]
+    pub fn leaves_out(&self, policy: usize, size: usize) -> bool {
+        self.refused.iter().any(|refused| (refused.policy, refused.size) == (policy, size))
+    }
+
     /// Whether timelines follow the replays.
     #[must_use]
     pub fn is_timed(&self) -> bool {
