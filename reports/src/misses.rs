@@ -16,8 +16,14 @@ struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
+    const POLICY: &'a [Field<Self>] =
+        &[Field::left("policy", "policy", |of| of.row.policy.as_str().into())];
+
+    /// Where several ways to handle misses are compared.
+    const MISS: &'a [Field<Self>] =
+        &[Field::left("misses", "miss", |of| of.row.miss.as_deref().unwrap_or("").into())];
+
     const COLUMNS: &'a [Field<Self>] = &[
-        Field::left("policy", "policy", |of| of.row.policy.as_str().into()),
         Field::left("link", "link", |of| one_line(&of.link.link).into()),
         Field::right("slots", "capacity_slots", |of| Cell::Count(of.row.capacity_slots.into())),
         Field::right("all\nfetched", "fetch_all_ms", |of| Cell::Number(of.split.fetch_all_ms, 3)),
@@ -44,11 +50,19 @@ pub(crate) fn sheets(settings: &Settings, rows: &[Row]) -> Vec<Sheet> {
         whole().filter_map(|row| Some(Lost { row, of: row.open_loop.as_ref()? })).collect();
     let mut sheets = Vec::new();
     if !splits.is_empty() {
+        let rules: Vec<String> = match &settings.misses[..] {
+            [] => vec![settings.serving.misses.to_string()],
+            several => several.iter().map(|(_, rule)| rule.to_string()).collect(),
+        };
         let title = format!(
             "events with misses, ms a token from routing to the end of the kernel\nthe rule: {}",
-            settings.serving.misses
+            rules.join("; ")
         );
-        let mut sheet = Sheet::of(title, Split::COLUMNS, splits);
+        let mut columns = Columns::of(Split::POLICY);
+        if !settings.misses.is_empty() {
+            columns.add_all(Split::MISS);
+        }
+        let mut sheet = columns.and(Split::COLUMNS).sheet(title, splits);
         sheet.note = "each event by itself, with the residents that it found; best: the number of\n\
                       copies that ends first; unaware: the best if link and host did not slow each\n\
                       other, which they do (unless contention is off)"
@@ -72,7 +86,11 @@ pub(crate) fn sheets(settings: &Settings, rows: &[Row]) -> Vec<Sheet> {
                 quality.caveat.replace("; ", ";\n"),
             )
         });
-        let mut sheet = Sheet::of(OPEN_LOOP, Lost::COLUMNS, lost);
+        let mut columns = Columns::of(Lost::POLICY);
+        if !settings.misses.is_empty() {
+            columns.add_all(Lost::MISS);
+        }
+        let mut sheet = columns.and(Lost::COLUMNS).sheet(OPEN_LOOP, lost);
         sheet.note = caveat.unwrap_or_default().trim_start().to_owned();
         sheets.push(sheet);
     }
@@ -95,8 +113,13 @@ fn share(count: u64, row: &Row) -> Cell {
 }
 
 impl<'a> Lost<'a> {
+    const POLICY: &'a [Field<Self>] =
+        &[Field::left("policy", "policy", |lost| lost.row.policy.as_str().into())];
+
+    const MISS: &'a [Field<Self>] =
+        &[Field::left("misses", "miss", |lost| lost.row.miss.as_deref().unwrap_or("").into())];
+
     const COLUMNS: &'a [Field<Self>] = &[
-        Field::left("policy", "policy", |lost| lost.row.policy.as_str().into()),
         Field::right("slots", "capacity_slots", |lost| Cell::Count(lost.row.capacity_slots.into())),
         Field::right("dropped\n%", "dropped_percent", |lost| share(lost.of.dropped, lost.row)),
         Field::right("replaced\n%", "substituted_percent", |lost| {

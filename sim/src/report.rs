@@ -2,6 +2,7 @@
 //!
 //! Every figure is defined in `docs/metrics.md`.
 
+use hotset_policies::miss::MissHandler;
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
@@ -103,8 +104,12 @@ pub struct Settings {
     /// memory that they read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dense_bytes_per_layer: Option<u64>,
-    /// What the engine does beside evicting.
+    /// What the engine does beside evicting; of several ways to handle misses the first.
     pub serving: Serving,
+    /// The ways to handle misses where several were compared, as given and with what was left open
+    /// filled in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<(String, MissHandler)>,
     /// Order of the copies.
     pub copies: CopyOrder,
     /// What kernels wait for.
@@ -147,6 +152,9 @@ pub struct Row {
     pub window: Window,
     /// Semantics of the counts.
     pub semantics: Semantics,
+    /// What becomes of misses, as given, where several ways were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss: Option<String>,
     /// Tokens counted.
     pub tokens: u64,
     /// Distinct experts asked for over all events (sequential: all accesses).

@@ -41,9 +41,10 @@ impl Grid {
         let present = compare.phase.present(trace)?;
         let phase = *present.iter().find(|&&of| of == Phase::Decode).unwrap_or(&present[0]);
         let trained = compare.scopes.contains(&Scope::Adaptive)
-            || advise.prefetches.iter().any(
-                |of| matches!(&of.value, Prefetch::By(forecast) if forecast.needs_training()),
-            )
+            || advise
+                .prefetches
+                .iter()
+                .any(|of| matches!(&of.value, Prefetch::By(forecast) if forecast.needs_training()))
             || compare.training.histogram.is_none()
                 && compare.policies.iter().any(|of| of.value.needs() == Need::Training);
         let train = compare.training.share.or(trained.then_some(50.0));
@@ -60,7 +61,8 @@ impl Grid {
             request.policies.len() * request.scopes.len() * request.capacities.len()
         };
         let link = |link: &OverLink| {
-            of(&link.references) + link.served.iter().map(|served| of(&served.request)).sum::<usize>()
+            of(&link.references)
+                + link.served.iter().map(|served| of(&served.request)).sum::<usize>()
         };
         self.links.iter().map(link).sum()
     }
@@ -74,10 +76,12 @@ fn over_link(
     warnings: &mut Vec<String>,
 ) -> OverLink {
     let link = &advise.compare.links[link];
-    let mut shared = Compare { links: vec![link.clone()], timelines: true, ..advise.compare.clone() };
+    let mut shared =
+        Compare { links: vec![link.clone()], timelines: true, ..advise.compare.clone() };
     shared.training.share = train;
     shared.time.judges_splits = false;
-    let plain = Serving { prefetch: Prefetch::None, misses: MissHandler::Fetch, ..shared.serving.clone() };
+    let plain =
+        Serving { prefetch: Prefetch::None, misses: MissHandler::Fetch, ..shared.serving.clone() };
     let mut scopes = vec![Scope::Global];
     scopes.extend(shared.scopes.iter().filter(|&&scope| scope != Scope::Global));
     let references = Compare {

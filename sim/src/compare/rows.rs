@@ -92,6 +92,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         phase: of.phase,
         window: of.window,
         semantics: request.semantics,
+        miss: None,
         tokens: bucket.tokens,
         accesses: bucket.accesses,
         hits: bucket.hits,
