@@ -22,7 +22,7 @@ pub fn advice(advice: &Advice, most: usize) -> Result<Output, RenderError> {
     if let Some(first) = sheets.first_mut() {
         // The answer is the first line; what was asked follows it.
         let (told, rest) = first.title.split_once('\n').unwrap_or((&first.title, ""));
-        first.title = format!("{told}\n\n{}\n{rest}", headline(&advice.trace));
+        first.title = format!("{told}\n\n{}\n{rest}\n", headline(&advice.trace));
     }
     if let Some(last) = sheets.last_mut() {
         last.note = note(advice);
@@ -109,11 +109,11 @@ fn typed(answer: &Answer, most: usize) -> Sheet {
 fn note(advice: &Advice) -> String {
     let rows = || advice.answers.iter().flat_map(|answer| &answer.rows);
     let mut note = format!(
-        "\n{} tokens a row; {} settings were tried. +-: half of the interval that 95% of {} resamples of\n\
-         {} {} fall into; a setting beats plain LRU if their paired difference holds after\n\
-         Holm's correction for all that were tried.\n\
-         Bound by: what takes most of the time; capacity: misses that even Belady's MIN would have\n\
-         four fifths of, so that only more slots help.",
+        "\nOf {} tokens, {} settings tried. +-: half of the interval that 95% of {} resamples of {} {} fall \
+         into. A setting beats plain LRU if their paired difference holds after Holm's correction for all \
+         that were tried.\n\
+         Bound by: what takes most of the time; capacity: misses of which Belady's MIN would have four \
+         fifths too, so that only more slots help.",
         advice.ranked_by.name(),
         rows().count(),
         advice.resamples.map_or("no".to_owned(), |draws| crate::sheet::thousands(draws as u64)),

@@ -35,6 +35,9 @@ pub(super) fn judge(trace: &Trace, request: &Advise, grid: &Grid, ran: &RanGrid)
         }
     }
     let mut warnings = grid.warnings.clone();
+    warnings.extend(grid.train.map(|share| {
+        format!("the first {share}% of the sequences were trained on; the others alone count")
+    }));
     if draws.is_none() {
         warnings.push(format!(
             "{} {} are too few for an interval (at least {}): how sure the ranks are is not known",
@@ -216,7 +219,9 @@ fn bound_by(ran: &Ran, belady_ratio: Option<f64>, kind: LinkKind) -> BoundBy {
     if gpu >= link.max(spent.host) {
         return BoundBy::Gpu;
     }
-    if belady_ratio.is_none_or(|ratio| ratio <= NEAR_BELADY) {
+    let for_demand = spent.demand.saturating_add(spent.host);
+    let for_ahead = spent.prefetch.saturating_add(spent.drained);
+    if for_demand >= for_ahead && belady_ratio.is_none_or(|ratio| ratio <= NEAR_BELADY) {
         return BoundBy::Capacity;
     }
     match (spent.host > link, kind) {

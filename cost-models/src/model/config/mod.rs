@@ -120,6 +120,9 @@ pub enum UnknownKeys {
     Allow,
 }
 
+/// The most that a configuration may take, in MiB; those that are published take kilobytes.
+const MOST_MIB: u64 = 16;
+
 impl Model {
     /// From the text of a `config.json`.
     ///
@@ -156,7 +159,8 @@ impl Model {
         path: &Path,
         unknown: UnknownKeys,
     ) -> Result<Self, ModelError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ModelError::io(path, source))?;
+        let text = read_text(path, MOST_MIB, "configuration");
+        let text = text.map_err(|source| ModelError::io(path, source))?;
         Self::from_config_str_with(&text, &path.display().to_string(), unknown)
     }
 
