@@ -69,32 +69,41 @@ pub(crate) fn sheets(settings: &Settings, rows: &[Row]) -> Vec<Sheet> {
             .to_owned();
         sheets.push(sheet);
     }
-    if let Some(first) = lost.first() {
-        let caveat = first.of.quality.as_ref().map(|quality| {
-            let (from, to) = quality.measured;
-            let (from, to) = (from * 100.0, to * 100.0);
-            let measured = match from < to {
-                true => format!(
-                    "at {from:.1}% to {to:.1}% of the accesses, between\n\
-                     which it is interpolated, and beyond which nothing is said."
-                ),
-                false => format!("at {from:.1}% of the accesses alone."),
-            };
-            format!(
-                "\nMMLU-Pro points lost: measured {measured}\n{}:\n{}",
-                quality.source,
-                quality.caveat.replace("; ", ";\n"),
-            )
-        });
+    if !lost.is_empty() {
+        let mut caveats: Vec<String> = Vec::new();
+        for told in lost.iter().filter_map(|lost| caveat(lost.of)) {
+            if !caveats.contains(&told) {
+                caveats.push(told);
+            }
+        }
         let mut columns = Columns::of(Lost::POLICY);
         if !settings.misses.is_empty() {
             columns.add_all(Lost::MISS);
         }
         let mut sheet = columns.and(Lost::COLUMNS).sheet(OPEN_LOOP, lost);
-        sheet.note = caveat.unwrap_or_default().trim_start().to_owned();
+        sheet.note = caveats.join("\n");
         sheets.push(sheet);
     }
     sheets
+}
+
+/// What a loss of quality rests on.
+fn caveat(of: &OpenLoop) -> Option<String> {
+    let quality = of.quality.as_ref()?;
+    let (from, to) = quality.measured;
+    let (from, to) = (from * 100.0, to * 100.0);
+    let measured = match from < to {
+        true => format!(
+            "at {from:.1}% to {to:.1}% of the accesses, between\n\
+             which it is interpolated, and beyond which nothing is said."
+        ),
+        false => format!("at {from:.1}% of the accesses alone."),
+    };
+    Some(format!(
+        "MMLU-Pro points lost: measured {measured}\n{}:\n{}",
+        quality.source,
+        quality.caveat.replace("; ", ";\n"),
+    ))
 }
 
 fn link_split(link: &LinkPrice) -> Option<&SplitPrice> {
@@ -125,6 +134,9 @@ impl<'a> Lost<'a> {
         Field::right("replaced\n%", "substituted_percent", |lost| {
             share(lost.of.substituted, lost.row)
         }),
+        Field::right("smaller\n%", "low_precision_percent", |lost| {
+            share(lost.of.low_precision, lost.row)
+        }),
         Field::right("deferred\n%", "deferred_percent", |lost| share(lost.of.deferred, lost.row)),
         Field::right("weight\nlost %", "weight_lost_percent", |lost| {
             Cell::percent(lost.of.weight_lost)
@@ -147,6 +159,9 @@ pub(crate) fn add_flat<'a>(columns: &mut Columns<'a, Row>, settings: &'a Setting
         }),
         Field::flat("deferred", |row| {
             Cell::Count(row.open_loop.as_ref().map_or(0, |of| of.deferred))
+        }),
+        Field::flat("low_precision", |row| {
+            Cell::Count(row.open_loop.as_ref().map_or(0, |of| of.low_precision))
         }),
         Field::flat("weight_lost", |row| {
             Cell::number(row.open_loop.as_ref().and_then(|of| of.weight_lost), 6)

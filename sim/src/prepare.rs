@@ -193,7 +193,14 @@ impl<'p> Preparation<'p> {
 
     /// One timeline a link: a replay that timelines follow counts by layer too.
     pub(crate) fn timelines_to_count(&self) -> Vec<Timeline> {
-        let timeline = |link| Timeline::new(&self.shape, link, &self.request.time);
+        let small = self.request.serving.misses.low_size_ppm();
+        let timeline = |link| {
+            Timeline::new(&self.shape, link, &self.request.time).with_low_precision(
+                &self.shape,
+                link,
+                small,
+            )
+        };
         self.request.links.iter().map(timeline).collect()
     }
 

@@ -182,6 +182,9 @@ pub struct Row {
     pub prefetches_cancelled: u64,
     /// Misses that the host's cores served.
     pub host_served: u64,
+    /// Misses that came as smaller copies, which no slot keeps.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub low_precision: u64,
     /// Copies of experts whose slots a streamed prefill had overwritten.
     pub refetches: u64,
     /// Experts copied a token.
@@ -205,6 +208,10 @@ pub struct Row {
     pub placed: Option<Placed>,
     /// Prices on each link; empty where the experts' size is unknown.
     pub links: Vec<LinkPrice>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a token costs over one link.

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::bytes::{LayerExperts, WeightBytes};
 use super::{Model, ModelError, Parallel, Stored};
+use crate::bounded::read_text;
 pub use headers::{ShardHeader, TensorEntry, read_header};
 use names::{Part, part_of};
 

@@ -114,13 +114,7 @@ fn run_cell(
     let spent = times.bucket(phase, Window::All);
     let prices = Prices::of(&request.links[0], prepared.shape(), &bucket, 0, Some(spent));
     let tokens = bucket.tokens.max(1);
-    let copies =
-        bucket.demand_fetches.iter().zip(&bucket.prefetches).zip(prepared.shape().layers());
-    let bytes: u128 = copies
-        .map(|((&demand, &ahead), layer)| {
-            u128::from(demand + ahead) * u128::from(layer.expert_bytes)
-        })
-        .sum();
+    let bytes = bucket.moved_bytes(prepared.shape());
     Ok(Ran {
         policy: named.text.clone(),
         scope: at.scope,

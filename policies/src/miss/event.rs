@@ -29,7 +29,7 @@ impl<'a, E> Asked<'a, E> {
 }
 
 /// An event as its [`MissDispatcher`](super::MissDispatcher) split it. Every expert asked for is one
-/// of: resident, to be fetched, served by the host, dropped, substituted.
+/// of: resident, to be fetched, served by the host, a smaller copy, dropped, substituted.
 #[derive(Debug, Clone, Copy)]
 pub struct Dispatched<'a, E> {
     /// What to demand of the cache: the residents in the order given, then who stands in for others,
@@ -43,6 +43,10 @@ pub struct Dispatched<'a, E> {
     pub deferred: u32,
     /// How many are not computed at all.
     pub dropped: u32,
+    /// How many come as smaller copies that no slot keeps.
+    pub low: u32,
+    /// The size of those as a share of the whole, in millionths.
+    pub low_size_ppm: u32,
     /// How many others stand in for, which are resident: of `demanded`, hits of nobody.
     pub substituted: u32,
     /// The share of the event's router weight that went to dropped or substituted experts, in

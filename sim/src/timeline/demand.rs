@@ -17,6 +17,8 @@ pub struct LayerDemand<'a> {
     pub deferred: u32,
     /// Distinct experts that are not computed at all, of `distinct` too.
     pub dropped: u32,
+    /// Of those, copied now in a smaller form, which is not among `copies`.
+    pub low: u32,
     /// Distinct experts brought by a prefetch and asked for the first time.
     pub prefetched: u32,
     /// Where each goes; looked at only for experts that were prefetched.
@@ -35,6 +37,7 @@ impl<'a> LayerDemand<'a> {
             host: 0,
             deferred: 0,
             dropped: 0,
+            low: 0,
             prefetched: plan.prefetch_hits,
             placements: plan.placements,
         }
@@ -44,7 +47,16 @@ impl<'a> LayerDemand<'a> {
     /// host's cores.
     #[must_use]
     pub fn unplanned(layer: usize, distinct: u32, copies: u32, host: u32) -> Self {
-        let (deferred, dropped) = (0, 0);
-        Self { layer, distinct, copies, host, deferred, dropped, prefetched: 0, placements: &[] }
+        Self {
+            layer,
+            distinct,
+            copies,
+            host,
+            deferred: 0,
+            dropped: 0,
+            low: 0,
+            prefetched: 0,
+            placements: &[],
+        }
     }
 }

@@ -9,10 +9,11 @@ use super::clock::Clock;
 use super::copies::{Copies, Ticket};
 use super::costs::Costs;
 use super::demand::LayerDemand;
-use super::model::{TimeModel, Wait};
+use super::model::{Compute, TimeModel, Wait};
 use super::record::Recorder;
 use super::spent::{Splits, StepTime, Times};
 use super::split::{Judged, SplitEvent, judge};
+use crate::counts::low_bytes;
 
 /// The layer that runs.
 #[derive(Debug, Default, Clone, Copy)]
@@ -48,6 +49,8 @@ struct RunningStep {
 #[derive(Debug)]
 pub struct Timeline {
     costs: Costs,
+    /// Those of smaller copies, where there are any.
+    low: Option<Costs>,
     hits_first: bool,
     clock: Clock,
     judges_splits: bool,
@@ -81,6 +84,7 @@ impl Timeline {
         };
         Self {
             costs: Costs::new(shape, link, &model.compute, rate),
+            low: None,
             hits_first: model.wait == Wait::HitsFirst,
             clock: Clock::new(shape.layers().len(), copies, contention, host),
             judges_splits: model.judges_splits && rate > 0,
@@ -98,6 +102,16 @@ impl Timeline {
     #[must_use]
     pub fn with_steps(mut self) -> Self {
         self.keep_steps = true;
+        self
+    }
+
+    /// Prices smaller copies of this share of an expert's bytes, in millionths; nothing for 0.
+    #[must_use]
+    pub fn with_low_precision(mut self, shape: &Shape, link: &Link, size_ppm: u32) -> Self {
+        if size_ppm > 0 {
+            let small = shape.map_expert_bytes(|bytes| low_bytes(bytes, size_ppm));
+            self.low = Some(Costs::new(&small, link, &Compute::None, 0));
+        }
         self
     }
 
@@ -163,7 +177,7 @@ impl Timeline {
             host: demand.host,
             deferred: demand.deferred,
             dropped: demand.dropped,
-            waiting: demand.copies,
+            waiting: demand.copies + demand.low,
             alone: 0,
         };
         if demand.prefetched > 0 || self.clock.copies.is_shared() {
@@ -182,6 +196,11 @@ impl Timeline {
                 self.running.alone = self.clock.copies.demand(size, demand.copies);
             }
         }
+        if demand.low > 0 {
+            let size = self.low.as_ref().unwrap_or(&self.costs).size(layer);
+            let alone = self.clock.copies.demand(size, demand.low);
+            self.running.alone = self.running.alone.saturating_add(alone);
+        }
     }
 
     #[cold]
@@ -191,7 +210,7 @@ impl Timeline {
             layer: demand.layer,
             tokens: self.step.tokens,
             distinct: demand.distinct,
-            resident: demand.distinct.saturating_sub(misses + demand.dropped),
+            resident: demand.distinct.saturating_sub(misses + demand.dropped + demand.low),
             misses,
             busy: self.clock.copies.left(self.clock.now),
         };

@@ -22,6 +22,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Model, ModelError};
+use crate::bounded::read_text;
 use fields::Fields;
 use names::{COUNT, HEADS, HIDDEN, KV_HEADS, TOP_K, WIDTH, with_synonyms};
 
