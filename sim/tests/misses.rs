@@ -51,12 +51,13 @@ fn setting(policy: &str, slots: u32, misses: &str, trace: &Trace) -> Setting {
 /// A link of 20 ps a copy and a host of 9 an expert, beside each other 1.6 and 1.2 times as long.
 fn link() -> Link {
     let mut link = Link::affine("l", 20, 0);
-    link.host_kernel = Some(HostKernel { ps_per_mib: 9 });
+    link.host_kernel = Some(HostKernel { ps_per_mib: 9, more_ps_per_mib: 0 });
     link.contention.host = vec![HostContention {
         threads: 32,
         copy_permille: 1600,
         host_permille: 1200,
         host_ps_per_mib: 9,
+        more_ps_per_mib: 0,
     }];
     link
 }

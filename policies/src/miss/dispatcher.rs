@@ -117,6 +117,11 @@ impl<E: ExpertId> MissDispatcher<E> {
         self.substitute(cache, asked);
         let parts = self.split(asked, on_host);
         let lost = self.lost_ppb(asked, parts);
+        let further = |from: usize| -> u32 {
+            let served = self.absent.iter().take(parts.fetched + parts.host).skip(from);
+            served.map(|of| of.tokens.saturating_sub(1)).fold(0, u32::saturating_add)
+        };
+        let (miss_further, host_further) = (further(0), further(parts.fetched));
         let substituted = self.stand_ins.len() as u32;
         self.demand(asked, parts);
         if let Some(together) = &mut self.together {
@@ -130,6 +135,8 @@ impl<E: ExpertId> MissDispatcher<E> {
             demanded: &self.demanded,
             weights: &self.weights,
             host: parts.host as u32,
+            host_further,
+            miss_further,
             deferred: parts.deferred,
             low: parts.low as u32,
             low_size_ppm: self.handler.low_size_ppm(),

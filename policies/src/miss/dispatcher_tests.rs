@@ -79,7 +79,11 @@ fn fiddler_asks_for_each_expert_how_many_tokens_want_it() {
         tokens: &[9, 10, 30],
         step_tokens: 30,
     };
-    assert_eq!(engine.run(&asked), (vec![1, 2], 1, 0, 0, 0));
+    let event = engine.dispatcher.choose(&engine.cache, &asked);
+    // Of 49 tokens three are the first of theirs, and the host serves an expert of nine.
+    assert_eq!((event.demanded, event.host_further, event.miss_further), (&[1, 2][..], 8, 46));
+    engine.cache.demand(0, &[1u16, 2]);
+    engine.cache.release(0);
     assert_eq!(engine.token(0, &[0, 1], &[]), (vec![1], 1, 0, 0, 0));
 }
 

@@ -39,7 +39,11 @@ pub struct Dispatched<'a, E> {
     pub weights: &'a [f32],
     /// How many experts the host serves.
     pub host: u32,
-    /// Of those, whose output is added in the next layer.
+    /// Tokens that want those, beyond one each.
+    pub host_further: u32,
+    /// Tokens that want any of those that are fetched whole or served by the host, beyond one each.
+    pub miss_further: u32,
+    /// Of those that the host serves, whose output is added in the next layer.
     pub deferred: u32,
     /// How many are not computed at all.
     pub dropped: u32,

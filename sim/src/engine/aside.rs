@@ -9,6 +9,8 @@ use crate::timeline::LayerDemand;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Aside {
     pub host: u32,
+    host_further: u32,
+    miss_further: u32,
     pub substituted: u32,
     deferred: u32,
     dropped: u32,
@@ -22,6 +24,8 @@ impl Aside {
     pub fn of<E>(event: &Dispatched<'_, E>) -> Self {
         Self {
             host: event.host,
+            host_further: event.host_further,
+            miss_further: event.miss_further,
             substituted: event.substituted,
             deferred: event.deferred,
             dropped: event.dropped,
@@ -58,6 +62,8 @@ impl Aside {
             distinct: demand.distinct + self.host + self.dropped + self.low,
             low: self.low,
             host: self.host,
+            host_further: self.host_further,
+            miss_further: self.miss_further,
             deferred: self.deferred,
             dropped: self.dropped,
             ..demand

@@ -13,7 +13,11 @@ pub struct LayerDemand<'a> {
     pub copies: u32,
     /// Of those, served by the host's cores where they lie.
     pub host: u32,
-    /// Of those, whose output the next layer adds: the layer does not wait for them.
+    /// Tokens that want what the host serves, beyond one for each expert.
+    pub host_further: u32,
+    /// The same of all that is copied or served by the host.
+    pub miss_further: u32,
+    /// Of those on the host, whose output the next layer adds: the layer does not wait for them.
     pub deferred: u32,
     /// Distinct experts that are not computed at all, of `distinct` too.
     pub dropped: u32,
@@ -35,6 +39,8 @@ impl<'a> LayerDemand<'a> {
             distinct: plan.distinct(),
             copies: plan.fetches + plan.unplaced,
             host: 0,
+            host_further: 0,
+            miss_further: 0,
             deferred: 0,
             dropped: 0,
             low: 0,
@@ -52,6 +58,8 @@ impl<'a> LayerDemand<'a> {
             distinct,
             copies,
             host,
+            host_further: 0,
+            miss_further: 0,
             deferred: 0,
             dropped: 0,
             low: 0,
