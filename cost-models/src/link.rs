@@ -83,8 +83,7 @@ impl HostKernel {
     /// An expert of `bytes` that `tokens` tokens want, in picoseconds.
     pub fn expert_ps(self, bytes: u64, tokens: u32) -> u64 {
         let further = u64::from(tokens.saturating_sub(1));
-        let per_mib =
-            self.ps_per_mib.saturating_add(self.more_ps_per_mib.saturating_mul(further));
+        let per_mib = self.ps_per_mib.saturating_add(self.more_ps_per_mib.saturating_mul(further));
         mul_div_round(per_mib, bytes, MIB)
     }
 }

@@ -156,13 +156,11 @@ impl From<&Link> for LinkFile {
                 }
                 TransferCost::Curve(curve) => FileCost::Curve(curve.clone()),
             },
-            host_kernel: link
-                .host_kernel
-                .map(|kernel| FileHostKernel {
-                    gb_s: None,
-                    ps_per_mib: Some(kernel.ps_per_mib),
-                    more_ps_per_mib: kernel.more_ps_per_mib,
-                }),
+            host_kernel: link.host_kernel.map(|kernel| FileHostKernel {
+                gb_s: None,
+                ps_per_mib: Some(kernel.ps_per_mib),
+                more_ps_per_mib: kernel.more_ps_per_mib,
+            }),
             contention: link.contention.clone(),
             submission: link.submission,
             rounds: link.rounds.clone(),

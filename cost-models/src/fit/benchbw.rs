@@ -51,7 +51,8 @@ pub fn import_benchbw(text: &str, source: &str) -> Result<MachineProfile, FitErr
         link.cost = gather.into_cost();
         if let Some(cpu) = kernel.cpu_moe_gbs {
             let cpu = rate(&field("cpu_moe_gbs"), cpu)?;
-            link.host_kernel = Some(HostKernel { ps_per_mib: cpu.ps_per_mib(), ..HostKernel::default() });
+            link.host_kernel =
+                Some(HostKernel { ps_per_mib: cpu.ps_per_mib(), ..HostKernel::default() });
             if let (Some(gather_beside), Some(cpu_beside)) =
                 (kernel.pcie_gather_overlap_gbs, kernel.cpu_moe_overlap_gbs)
             {

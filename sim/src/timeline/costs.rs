@@ -159,7 +159,8 @@ mod tests {
     fn a_token_is_spread_over_the_layers_to_the_last_picosecond() {
         let shape = Shape::uniform(3, 4, 2).unwrap().with_expert_bytes(1 << 20);
         let link = Link::affine("l", 5, 7);
-        let costs = Costs::new(&shape, &link, &Compute::PerToken(Picos(100)), HostKernel::default());
+        let costs =
+            Costs::new(&shape, &link, &Compute::PerToken(Picos(100)), HostKernel::default());
         // 34 + 33 + 33; two tokens, and half of the second layer's experts.
         assert_eq!([0, 1, 2].map(|l| costs.dense(l, 1)), [17, 16, 16]);
         assert_eq!(costs.dense(0, 2), 34);

@@ -110,16 +110,19 @@ mod tests {
             ..Contention::default()
         };
         let shape = Shape::uniform(1, 8, 4).unwrap().with_expert_bytes(1 << 20);
-        Costs::new(
-            &shape,
-            &link,
-            &Compute::None,
-            HostKernel { ps_per_mib: 9, more_ps_per_mib: 3 },
-        )
+        Costs::new(&shape, &link, &Compute::None, HostKernel { ps_per_mib: 9, more_ps_per_mib: 3 })
     }
 
     fn event(misses: u32, busy: u64) -> SplitEvent {
-        SplitEvent { layer: 0, tokens: 1, distinct: 4, resident: 4 - misses, misses, further: 0, busy }
+        SplitEvent {
+            layer: 0,
+            tokens: 1,
+            distinct: 4,
+            resident: 4 - misses,
+            misses,
+            further: 0,
+            busy,
+        }
     }
 
     #[test]
