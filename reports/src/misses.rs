@@ -80,7 +80,11 @@ pub(crate) fn sheets(settings: &Settings, rows: &[Row]) -> Vec<Sheet> {
         if !settings.misses.is_empty() {
             columns.add_all(Lost::MISS);
         }
-        let mut sheet = columns.and(Lost::COLUMNS).sheet(OPEN_LOOP, lost);
+        let mut columns = columns.and(Lost::COLUMNS);
+        if lost.iter().any(|lost| lost.of.low_precision > 0) {
+            columns.add_all(Lost::SMALLER);
+        }
+        let mut sheet = columns.sheet(OPEN_LOOP, lost);
         sheet.note = caveats.join("\n");
         sheets.push(sheet);
     }
@@ -125,6 +129,12 @@ impl<'a> Lost<'a> {
     const POLICY: &'a [Field<Self>] =
         &[Field::left("policy", "policy", |lost| lost.row.policy.as_str().into())];
 
+    /// Where some misses came as smaller copies.
+    const SMALLER: &'a [Field<Self>] =
+        &[Field::right("smaller\n%", "low_precision_percent", |lost| {
+            share(lost.of.low_precision, lost.row)
+        })];
+
     const MISS: &'a [Field<Self>] =
         &[Field::left("misses", "miss", |lost| lost.row.miss.as_deref().unwrap_or("").into())];
 
@@ -133,9 +143,6 @@ impl<'a> Lost<'a> {
         Field::right("dropped\n%", "dropped_percent", |lost| share(lost.of.dropped, lost.row)),
         Field::right("replaced\n%", "substituted_percent", |lost| {
             share(lost.of.substituted, lost.row)
-        }),
-        Field::right("smaller\n%", "low_precision_percent", |lost| {
-            share(lost.of.low_precision, lost.row)
         }),
         Field::right("deferred\n%", "deferred_percent", |lost| share(lost.of.deferred, lost.row)),
         Field::right("weight\nlost %", "weight_lost_percent", |lost| {
@@ -160,9 +167,6 @@ pub(crate) fn add_flat<'a>(columns: &mut Columns<'a, Row>, settings: &'a Setting
         Field::flat("deferred", |row| {
             Cell::Count(row.open_loop.as_ref().map_or(0, |of| of.deferred))
         }),
-        Field::flat("low_precision", |row| {
-            Cell::Count(row.open_loop.as_ref().map_or(0, |of| of.low_precision))
-        }),
         Field::flat("weight_lost", |row| {
             Cell::number(row.open_loop.as_ref().and_then(|of| of.weight_lost), 6)
         }),
@@ -173,6 +177,9 @@ pub(crate) fn add_flat<'a>(columns: &mut Columns<'a, Row>, settings: &'a Setting
     ];
     if rows.iter().any(|row| row.open_loop.is_some()) {
         columns.add_all(FLAT);
+    }
+    if rows.iter().any(|row| row.low_precision > 0) {
+        columns.add_all(&[Field::flat("low_precision", |row| Cell::Count(row.low_precision))]);
     }
     for (index, link) in settings.links.iter().enumerate() {
         let of = move |row: &Row| row.links.get(index).and_then(|link| link.split);
