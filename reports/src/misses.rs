@@ -175,11 +175,13 @@ pub(crate) fn add_flat<'a>(columns: &mut Columns<'a, Row>, settings: &'a Setting
             Cell::number(quality.and_then(|quality| quality.mmlu_pro_points), 3)
         }),
     ];
+    const LOW: &[Field<Row>] =
+        &[Field::flat("low_precision", |row| Cell::Count(row.low_precision))];
     if rows.iter().any(|row| row.open_loop.is_some()) {
         columns.add_all(FLAT);
     }
     if rows.iter().any(|row| row.low_precision > 0) {
-        columns.add_all(&[Field::flat("low_precision", |row| Cell::Count(row.low_precision))]);
+        columns.add_all(LOW);
     }
     for (index, link) in settings.links.iter().enumerate() {
         let of = move |row: &Row| row.links.get(index).and_then(|link| link.split);

@@ -1,7 +1,7 @@
 //! Ranks what ran, with intervals, tests and what each setting is bound by.
 
 use hotset_cost_models::LinkKind;
-use hotset_sim::TraceSummary;
+use hotset_sim::{Spent, TraceSummary};
 use hotset_traces::Trace;
 
 use super::grid::{Grid, PLAIN, Served};
@@ -160,7 +160,7 @@ impl Judge<'_> {
             ms_per_token: self.time(ran),
             change: Tested::family([Test::without_draws(0.0)])[0],
             like_the_best: false,
-            bound_by: bound_by(ran, ratio, kind),
+            bound_by: bound_by(&ran.spent, ratio, kind),
             hit_rate: (ran.bucket.accesses > 0)
                 .then(|| ran.bucket.hits as f64 / ran.bucket.accesses as f64),
             moved_per_token: ran.bucket.moved() as f64 / ran.bucket.tokens.max(1) as f64,
@@ -190,7 +190,7 @@ impl Judge<'_> {
     fn change(&self, ran: &Ran, other: &Ran) -> Test {
         let figure = |drawn: Option<&[u32]>| {
             let (mine, others) = (sum(&ran.unit_ps, drawn), sum(&other.unit_ps, drawn));
-            if others > 0.0 { mine / others - 1.0 } else { mine.signum().max(0.0) }
+            if others > 0.0 { mine / others - 1.0 } else { f64::from(u8::from(mine > 0.0)) }
         };
         match self.draws {
             Some(draws) => draws.test(|drawn| figure(Some(drawn))),
@@ -212,8 +212,7 @@ fn sum(units: &[u64], drawn: Option<&[u32]>) -> f64 {
 }
 
 /// What takes most of the time; waiting that no policy could spare is the capacity's.
-fn bound_by(ran: &Ran, belady_ratio: Option<f64>, kind: LinkKind) -> BoundBy {
-    let spent = &ran.spent;
+fn bound_by(spent: &Spent, belady_ratio: Option<f64>, kind: LinkKind) -> BoundBy {
     let gpu = spent.compute.saturating_add(spent.slowed);
     let link = spent.demand.saturating_add(spent.prefetch).saturating_add(spent.drained);
     if gpu >= link.max(spent.host) {
@@ -228,5 +227,29 @@ fn bound_by(ran: &Ran, belady_ratio: Option<f64>, kind: LinkKind) -> BoundBy {
         (true, _) => BoundBy::Host,
         (false, LinkKind::Disk) => BoundBy::Disk,
         (false, _) => BoundBy::Link,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_bound_by_what_takes_longest_unless_no_policy_could_spare_it() {
+        let of = |spent: Spent, ratio| bound_by(&spent, ratio, LinkKind::Pcie);
+        let copies = Spent { compute: 5, slowed: 1, demand: 9, host: 2, ..Spent::default() };
+        assert_eq!(of(copies, Some(1.26)), BoundBy::Link);
+        assert_eq!(of(copies, Some(1.25)), BoundBy::Capacity);
+        assert_eq!(
+            of(copies, None),
+            BoundBy::Capacity,
+            "the bound has no miss that it could spare"
+        );
+        assert_eq!(bound_by(&copies, Some(2.0), LinkKind::Disk), BoundBy::Disk);
+        assert_eq!(of(Spent { demand: 6, ..copies }, Some(2.0)), BoundBy::Gpu);
+        assert_eq!(of(Spent { host: 10, ..copies }, Some(2.0)), BoundBy::Host);
+        // Waiting that predictions cause is no want of slots.
+        assert_eq!(of(Spent { prefetch: 12, ..copies }, Some(0.5)), BoundBy::Link);
+        assert_eq!(of(Spent::default(), Some(1.0)), BoundBy::Gpu, "nothing is waited for");
     }
 }
