@@ -14,10 +14,20 @@ const TYPED: usize = 74;
 /// # Errors
 /// The result cannot be written as JSON.
 pub fn advice(advice: &Advice, most: usize) -> Result<Output, RenderError> {
+    let mut output = Output::new(advice, sheets(advice, most, TYPED))?;
+    // Markdown has room for a command in one line.
+    output.wide = Some(sheets(advice, most, usize::MAX));
+    output.flat = Some(flat(advice));
+    output.warnings = advice.warnings.clone();
+    Ok(output)
+}
+
+/// The answers' sheets, commands broken at `width`.
+fn sheets(advice: &Advice, most: usize, width: usize) -> Vec<Sheet> {
     let mut sheets: Vec<Sheet> = Vec::new();
     for (answer, told) in advice.answers.iter().zip(&advice.answer) {
         sheets.push(ranked(answer, told, most));
-        sheets.push(typed(answer, most));
+        sheets.push(typed(answer, most, width));
     }
     if let Some(first) = sheets.first_mut() {
         // The answer is the first line; what was asked follows it.
@@ -27,10 +37,7 @@ pub fn advice(advice: &Advice, most: usize) -> Result<Output, RenderError> {
     if let Some(last) = sheets.last_mut() {
         last.note = note(advice);
     }
-    let mut output = Output::new(advice, sheets)?;
-    output.flat = Some(flat(advice));
-    output.warnings = advice.warnings.clone();
-    Ok(output)
+    sheets
 }
 
 /// A row with its place.
@@ -40,19 +47,17 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    const COMMANDS: &'a [Field<Self>] = &[
-        Field::right("", "rank", |shown| match shown.place {
+    const RANK: &'a [Field<Self>] = &[Field::right("", "rank", Self::rank)];
+
+    /// Plain LRU has none.
+    fn rank(&self) -> Cell {
+        match self.place {
             0 => Cell::Empty,
             place => Cell::Count(place as u64),
-        }),
-        Field::left("", "command", |shown| wrap(&shown.row.command, TYPED).join(" \\\n  ").into()),
-    ];
+        }
+    }
 
     const COLUMNS: &'a [Field<Self>] = &[
-        Field::right("", "rank", |shown| match shown.place {
-            0 => Cell::Empty,
-            place => Cell::Count(place as u64),
-        }),
         Field::left("policy", "policy", |shown| one_line(&shown.row.policy).into()),
         Field::left("scope", "scope", |shown| shown.row.scope.name().into()),
         Field::left("misses", "miss", |shown| one_line(&shown.row.miss).into()),
@@ -92,7 +97,8 @@ fn ranked(answer: &Answer, told: &str, most: usize) -> Sheet {
         hidden => format!("{hidden} slower ones are not shown. "),
     };
     let title = format!("{told}\n");
-    let mut sheet = Sheet::of(title, Shown::COLUMNS, shown(answer, most));
+    let columns = Columns::of(Shown::RANK).and(Shown::COLUMNS);
+    let mut sheet = columns.sheet(title, shown(answer, most));
     sheet.note = format!(
         "{more}The last row is plain LRU. A cache that knows the future takes {:.3} ms.",
         answer.belady_ms_per_token
@@ -101,15 +107,19 @@ fn ranked(answer: &Answer, told: &str, most: usize) -> Sheet {
 }
 
 /// What to type for each row shown.
-fn typed(answer: &Answer, most: usize) -> Sheet {
+fn typed(answer: &Answer, most: usize, width: usize) -> Sheet {
     let rows = shown(answer, most).into_iter().filter(|shown| !shown.row.command.is_empty());
-    Sheet::of("to type", Shown::COMMANDS, rows)
+    let mut columns = Columns::of(Shown::RANK);
+    columns.add(Column::left("", "command"), |shown| {
+        wrap(&shown.row.command, width).join(" \\\n  ").into()
+    });
+    columns.sheet("to type", rows.collect::<Vec<_>>())
 }
 
 fn note(advice: &Advice) -> String {
     let rows = || advice.answers.iter().flat_map(|answer| &answer.rows);
     let mut note = format!(
-        "\nOf {} tokens, {} settings tried. +-: half of the interval that 95% of {} resamples of {} {} fall \
+        "\nOf {} tokens; settings tried: {}. +-: half of the interval that 95% of {} resamples of {} {} fall \
          into. A setting beats plain LRU if their paired difference holds after Holm's correction for all \
          that were tried.\n\
          Bound by: what takes most of the time; capacity: misses of which Belady's MIN would have four \

@@ -94,6 +94,11 @@ impl Costs {
         Self { sizes, layers, per_token: matches!(compute, Compute::PerToken(_)), step }
     }
 
+    /// Whether an expert takes the host longer the more tokens want it.
+    pub fn host_weighs_tokens(&self) -> bool {
+        self.sizes.iter().any(|size| size.host_more > 0)
+    }
+
     #[inline(always)]
     pub fn size(&self, layer: usize) -> &SizeCosts {
         &self.sizes[self.layers[layer].size]

@@ -99,6 +99,12 @@ impl Timeline {
         }
     }
 
+    /// Whether it asks how many tokens want the experts that miss, whatever becomes of these.
+    #[must_use]
+    pub fn weighs_tokens(&self) -> bool {
+        self.judges_splits && self.costs.host_weighs_tokens()
+    }
+
     /// Keeps each step's time.
     #[must_use]
     pub fn with_steps(mut self) -> Self {
