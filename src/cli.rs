@@ -1,5 +1,6 @@
 //! The flags and their help.
 
+mod advise;
 mod experiment;
 mod machines;
 mod plan;
@@ -16,6 +17,7 @@ use hotset::sim::{PREFILL_CHUNK, PhaseFilter, Scope, Semantics, Shuffle};
 use crate::output::OutputArgs;
 use crate::parse;
 
+pub use advise::AdviseArgs;
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
@@ -52,6 +54,8 @@ pub enum Command {
     Sweep(SweepArgs),
     /// Replay one setting in full: layers, percentiles of times, what ran when
     Replay(InFullArgs),
+    /// Rank settings on this trace and machine: which to run, how sure, what binds
+    Advise(Box<AdviseArgs>),
     /// Run an experiment: many ways to run the cache, intervals, a verdict
     #[command(subcommand)]
     Experiment(ExperimentCommand),

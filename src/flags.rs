@@ -54,6 +54,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("Compare::timelines", "--no-timeline"),
     ("Protocol::expert_bytes", "--expert-size"),
     ("Protocol::resamples", "--resamples"),
+    ("Serving::misses", "--miss"),
     ("TimeModel::compute", "--compute-ms"),
     ("TimeModel::copies", "--copies"),
     ("Training::share", "--train"),

@@ -10,6 +10,7 @@ mod names;
 mod output;
 mod parse;
 mod progress;
+mod typed;
 
 use std::process::ExitCode;
 
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
     };
     interrupt::name(named(&matches));
     let kept = output::refuse_outputs_that_are_inputs(&command, &matches);
-    match kept.and_then(|()| run(cli)) {
+    match kept.and_then(|()| run(cli, &typed::typed(&command, &matches))) {
         Ok(Ending::Passed) => ExitCode::SUCCESS,
         Ok(Ending::Failed) => ExitCode::from(1),
         Err(fault) => fault.report(),
@@ -50,11 +51,12 @@ fn named(matches: &ArgMatches) -> String {
     words.join(" ")
 }
 
-fn run(cli: Cli) -> Result<Ending, Fault> {
+fn run(cli: Cli, typed: &[typed::Typed]) -> Result<Ending, Fault> {
     match cli.command {
         Command::Compare(args) => commands::compare::run(&args),
         Command::Sweep(args) => commands::sweep::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Advise(args) => commands::advise::run(&args, typed),
         Command::Experiment(command) => commands::experiment::run(&command),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Preflight(args) => commands::plan::preflight(&args),

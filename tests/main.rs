@@ -1,5 +1,6 @@
 //! Tests of the whole: the binary, driven as a user does: one binary, a module a subject.
 
+mod advise;
 mod answers;
 mod common;
 mod compare;

@@ -47,7 +47,8 @@ fn handlers_are_refused_for_what_a_trace_or_a_link_lacks() {
     let small =
         ["compare", "--policy", "lru", "--capacity", "25%", "--link", "h200-pcie", "--miss"];
     let with = |more: &'static str| [&small[..], &[more]].concat();
-    refused(&with("fetch,host"), &["names 2 ways", "once with each"]);
+    refused(&with("fetch,hots"), &["did you mean 'host'?"]);
+    refused(&["replay", "--miss", "fetch,host"], &["names 2 ways", "once with each"]);
     refused(&with("drop:below=2"), &["below = 2 is not within 0 to 1"]);
     let layers = [&with("cpu-layers")[..], &["--scope", "layer"]].concat();
     refused(&layers, &["needs the global scope"]);

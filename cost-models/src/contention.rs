@@ -39,8 +39,11 @@ pub struct HostContention {
     pub copy_permille: u32,
     /// The threads' time beside copies, per mille of their time alone.
     pub host_permille: u32,
-    /// What the threads read alone, in picoseconds a MiB.
+    /// What the threads read alone, in picoseconds a MiB, or compute of an expert that one token wants.
     pub host_ps_per_mib: u64,
+    /// What each further token that wants an expert adds, in picoseconds a MiB; 0 where nobody measured it.
+    #[serde(default, skip_serializing_if = "crate::link::is_zero")]
+    pub more_ps_per_mib: u64,
 }
 
 impl Contention {
@@ -81,7 +84,13 @@ mod tests {
     use super::*;
 
     fn host(threads: u32) -> HostContention {
-        HostContention { threads, copy_permille: 1100, host_permille: 1200, host_ps_per_mib: 9 }
+        HostContention {
+            threads,
+            copy_permille: 1100,
+            host_permille: 1200,
+            host_ps_per_mib: 9,
+            more_ps_per_mib: 0,
+        }
     }
 
     fn refusal(contention: Contention) -> String {

@@ -6,6 +6,7 @@
 //! Nothing here knows about caches or traces. Floating point appears when a profile is loaded or fitted and in
 //! expectations; every cost that a simulator asks for is integer arithmetic, so that any machine prints the same digits.
 
+mod bounded;
 pub mod builtin;
 mod byte_size;
 mod compute;

@@ -68,11 +68,28 @@ pub struct Submission {
 }
 
 /// An expert computed by host cores where it lies, instead of being copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostKernel {
-    /// Picoseconds for each MiB of weights, alone.
+    /// Picoseconds for each MiB of weights, alone, for one token.
     pub ps_per_mib: u64,
+    /// What each further token of the step that wants the expert adds to that, in picoseconds a MiB; 0 where
+    /// nobody measured it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_ps_per_mib: u64,
+}
+
+impl HostKernel {
+    /// An expert of `bytes` that `tokens` tokens want, in picoseconds.
+    pub fn expert_ps(self, bytes: u64, tokens: u32) -> u64 {
+        let further = u64::from(tokens.saturating_sub(1));
+        let per_mib = self.ps_per_mib.saturating_add(self.more_ps_per_mib.saturating_mul(further));
+        mul_div_round(per_mib, bytes, MIB)
+    }
+}
+
+pub(crate) fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// A bandwidth as a whole number of picoseconds a MiB.
@@ -230,9 +247,9 @@ impl Link {
         Picos(self.burst_ps(bytes, transfers))
     }
 
-    /// Time that an expert of `bytes` takes on the host's cores alone, if the profile has them.
+    /// Time that an expert of `bytes` takes on the host's cores alone, for one token, if the profile has them.
     pub fn host_kernel_ps(&self, bytes: u64) -> Option<u64> {
-        self.host_kernel.map(|kernel| mul_div_round(kernel.ps_per_mib, bytes, MIB))
+        self.host_kernel.map(|kernel| kernel.expert_ps(bytes, 1))
     }
 
     /// The rate in GiB/s that one transfer of `bytes` reaches.
@@ -305,13 +322,14 @@ mod tests {
         // Link 3 ms a MiB, host 1 ms a MiB; beside each other 2 and 1.5 times slower: 6 against 1.5.
         let mut link = Link::affine("l", 0, 3_000_000_000);
         assert_eq!(link.fetch_share(MIB), None);
-        link.host_kernel = Some(HostKernel { ps_per_mib: 1_000_000_000 });
+        link.host_kernel = Some(HostKernel { ps_per_mib: 1_000_000_000, more_ps_per_mib: 0 });
         assert_eq!(link.fetch_share(MIB), Some(1.0 / 3.0), "nothing known of contention");
         link.contention.host = vec![HostContention {
             threads: 8,
             copy_permille: 2000,
             host_permille: 1500,
             host_ps_per_mib: 1_000_000_000,
+            more_ps_per_mib: 0,
         }];
         assert_eq!(link.fetch_share(MIB), Some(0.2));
     }

@@ -61,6 +61,8 @@ struct FileHostKernel {
     gb_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ps_per_mib: Option<u64>,
+    #[serde(default, skip_serializing_if = "crate::link::is_zero")]
+    more_ps_per_mib: u64,
 }
 
 impl Link {
@@ -154,9 +156,11 @@ impl From<&Link> for LinkFile {
                 }
                 TransferCost::Curve(curve) => FileCost::Curve(curve.clone()),
             },
-            host_kernel: link
-                .host_kernel
-                .map(|kernel| FileHostKernel { gb_s: None, ps_per_mib: Some(kernel.ps_per_mib) }),
+            host_kernel: link.host_kernel.map(|kernel| FileHostKernel {
+                gb_s: None,
+                ps_per_mib: Some(kernel.ps_per_mib),
+                more_ps_per_mib: kernel.more_ps_per_mib,
+            }),
             contention: link.contention.clone(),
             submission: link.submission,
             rounds: link.rounds.clone(),
@@ -202,12 +206,15 @@ impl FileCost {
 
 impl FileHostKernel {
     fn into_host_kernel(self, name: &str) -> Result<HostKernel, ProfileError> {
+        let more_ps_per_mib = self.more_ps_per_mib;
         match (self.gb_s, self.ps_per_mib) {
             (Some(_), None) => {
                 let bytes_s = bytes_per_second(name, "host_kernel", None, self.gb_s)?;
-                Ok(HostKernel { ps_per_mib: ps_per_mib(bytes_s) })
+                Ok(HostKernel { ps_per_mib: ps_per_mib(bytes_s), more_ps_per_mib })
             }
-            (None, Some(ps_per_mib)) if ps_per_mib > 0 => Ok(HostKernel { ps_per_mib }),
+            (None, Some(ps_per_mib)) if ps_per_mib > 0 => {
+                Ok(HostKernel { ps_per_mib, more_ps_per_mib })
+            }
             _ => Err(ProfileError::invalid(
                 name,
                 "host_kernel",

@@ -57,6 +57,11 @@ impl Tested {
         }
     }
 
+    /// Whether it is less than nothing, in the family.
+    pub(crate) fn is_less(&self) -> bool {
+        self.answer() == "no"
+    }
+
     /// Whether it is more than nothing, in the family.
     pub(crate) fn is_more(&self) -> bool {
         self.answer() == "yes"

@@ -36,6 +36,14 @@ pub enum ExperimentError {
         "an experiment charges for bytes, and the size of an expert is not recorded: give `Protocol::expert_bytes`"
     )]
     ExpertSizeUnknown,
+    /// Settings cannot be ranked by time.
+    #[error(
+        "settings are ranked by time, and the size of an expert is not recorded: give `Compare::expert_bytes`"
+    )]
+    SizeUnknown,
+    /// Settings cannot be ranked by time.
+    #[error("settings are ranked by time, which sequential semantics do not have")]
+    NoTimes,
     /// No link to charge over.
     #[error("an experiment needs at least one link")]
     NoLink,

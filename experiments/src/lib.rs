@@ -4,6 +4,7 @@
 //! A crate of its own beside the replay core, which compiles every policy and takes minutes to
 //! build.
 
+mod advise;
 mod arm;
 mod bootstrap;
 mod break_even;
@@ -20,6 +21,7 @@ mod tally;
 mod verdict;
 mod workload_run;
 
+pub use advise::{Advice, Advise, Answer, BoundBy, Ranked, advise, leading};
 pub use arm::{Arm, Role};
 pub use bootstrap::{Interval, Resamples, Test};
 pub use break_even::BreakEven;

@@ -29,6 +29,7 @@ impl<'a> Shown<'a> {
             let same = |other: &&Row| {
                 other.window == window
                     && other.policy == row.policy
+                    && other.miss == row.miss
                     && other.phase == row.phase
                     && other.scope == row.scope
                     && other.capacity_slots == row.capacity_slots
@@ -40,6 +41,16 @@ impl<'a> Shown<'a> {
 
     const POLICY: &'a [Field<Self>] =
         &[Field::left("policy", "policy", |shown| shown.row.policy.as_str().into())];
+
+    /// Where several ways to handle misses are compared.
+    const MISS: &'a [Field<Self>] =
+        &[Field::left("misses", "miss", |shown| shown.row.miss.as_deref().unwrap_or("").into())];
+
+    /// What tells rows of one size apart.
+    fn names(report: &Report) -> Columns<'a, Self> {
+        let names = Columns::of(Self::POLICY);
+        if report.settings.misses.is_empty() { names } else { names.and(Self::MISS) }
+    }
 
     const COUNTS: &'a [Field<Self>] = &[
         Field::right("hit\n%", "hit", |shown| Cell::percent(shown.row.hit_rate)),
@@ -76,15 +87,15 @@ fn groups(report: &Report) -> Vec<Group<'_>> {
 /// A sheet a size and phase; `wide`: with the serial price beside the timeline.
 fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     let groups = groups(report);
-    let mut among = Columns::of(Shown::POLICY).and(Shown::COUNTS);
+    let mut among = Shown::names(report).and(Shown::COUNTS);
     add_prices(&mut among, report, wide);
     let among = among.and(Shown::BOUND);
     let mut sheets: Vec<Sheet> =
         groups.iter().map(|group| among.sheet(&group.title, &group.rows)).collect();
     let narrow = !wide && has_prices(report);
     if narrow && sheets.iter().any(|sheet| !crate::terminal::fits(sheet)) {
-        let counts = Columns::of(Shown::POLICY).and(Shown::COUNTS).and(Shown::BOUND);
-        let mut prices = Columns::of(Shown::POLICY);
+        let counts = Shown::names(report).and(Shown::COUNTS).and(Shown::BOUND);
+        let mut prices = Shown::names(report);
         add_prices(&mut prices, report, wide);
         let two = groups.iter().flat_map(|group| {
             [counts.sheet(&group.title, &group.rows), prices.sheet("", &group.rows)]
@@ -254,6 +265,11 @@ const FLAT: &[Field<Row>] = &[
 /// Every row in one table.
 pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
     let mut columns = Columns::of(FLAT);
+    if rows.iter().any(|row| row.miss.is_some()) {
+        columns.add(Column::left("miss", "miss"), |row: &Row| {
+            row.miss.as_deref().unwrap_or("").into()
+        });
+    }
     if rows.iter().any(|row| !row.links.is_empty()) {
         for (index, link) in settings.links.iter().enumerate() {
             for (name, price) in PRICES {

@@ -3,6 +3,7 @@
 //! A command makes an [`Output`]: its result for JSON and the same as [`Sheet`]s. Every text
 //! format is rendered from the sheets, one file a format.
 
+mod advice;
 mod clean;
 mod columns;
 mod compare;
@@ -25,6 +26,7 @@ use hotset_sim::SCHEMA;
 use serde::Serialize;
 use thiserror::Error;
 
+pub use advice::advice;
 pub use clean::{one_line, visible};
 pub use columns::{Columns, Field};
 pub use compare::comparison;

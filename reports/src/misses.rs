@@ -16,8 +16,14 @@ struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
+    const POLICY: &'a [Field<Self>] =
+        &[Field::left("policy", "policy", |of| of.row.policy.as_str().into())];
+
+    /// Where several ways to handle misses are compared.
+    const MISS: &'a [Field<Self>] =
+        &[Field::left("misses", "miss", |of| of.row.miss.as_deref().unwrap_or("").into())];
+
     const COLUMNS: &'a [Field<Self>] = &[
-        Field::left("policy", "policy", |of| of.row.policy.as_str().into()),
         Field::left("link", "link", |of| one_line(&of.link.link).into()),
         Field::right("slots", "capacity_slots", |of| Cell::Count(of.row.capacity_slots.into())),
         Field::right("all\nfetched", "fetch_all_ms", |of| Cell::Number(of.split.fetch_all_ms, 3)),
@@ -44,39 +50,64 @@ pub(crate) fn sheets(settings: &Settings, rows: &[Row]) -> Vec<Sheet> {
         whole().filter_map(|row| Some(Lost { row, of: row.open_loop.as_ref()? })).collect();
     let mut sheets = Vec::new();
     if !splits.is_empty() {
+        let rules: Vec<String> = match &settings.misses[..] {
+            [] => vec![settings.serving.misses.to_string()],
+            several => several.iter().map(|(_, rule)| rule.to_string()).collect(),
+        };
         let title = format!(
             "events with misses, ms a token from routing to the end of the kernel\nthe rule: {}",
-            settings.serving.misses
+            rules.join("; ")
         );
-        let mut sheet = Sheet::of(title, Split::COLUMNS, splits);
+        let mut columns = Columns::of(Split::POLICY);
+        if !settings.misses.is_empty() {
+            columns.add_all(Split::MISS);
+        }
+        let mut sheet = columns.and(Split::COLUMNS).sheet(title, splits);
         sheet.note = "each event by itself, with the residents that it found; best: the number of\n\
                       copies that ends first; unaware: the best if link and host did not slow each\n\
                       other, which they do (unless contention is off)"
             .to_owned();
         sheets.push(sheet);
     }
-    if let Some(first) = lost.first() {
-        let caveat = first.of.quality.as_ref().map(|quality| {
-            let (from, to) = quality.measured;
-            let (from, to) = (from * 100.0, to * 100.0);
-            let measured = match from < to {
-                true => format!(
-                    "at {from:.1}% to {to:.1}% of the accesses, between\n\
-                     which it is interpolated, and beyond which nothing is said."
-                ),
-                false => format!("at {from:.1}% of the accesses alone."),
-            };
-            format!(
-                "\nMMLU-Pro points lost: measured {measured}\n{}:\n{}",
-                quality.source,
-                quality.caveat.replace("; ", ";\n"),
-            )
-        });
-        let mut sheet = Sheet::of(OPEN_LOOP, Lost::COLUMNS, lost);
-        sheet.note = caveat.unwrap_or_default().trim_start().to_owned();
+    if !lost.is_empty() {
+        let mut caveats: Vec<String> = Vec::new();
+        for told in lost.iter().filter_map(|lost| caveat(lost.of)) {
+            if !caveats.contains(&told) {
+                caveats.push(told);
+            }
+        }
+        let mut columns = Columns::of(Lost::POLICY);
+        if !settings.misses.is_empty() {
+            columns.add_all(Lost::MISS);
+        }
+        let mut columns = columns.and(Lost::COLUMNS);
+        if lost.iter().any(|lost| lost.of.low_precision > 0) {
+            columns.add_all(Lost::SMALLER);
+        }
+        let mut sheet = columns.sheet(OPEN_LOOP, lost);
+        sheet.note = caveats.join("\n");
         sheets.push(sheet);
     }
     sheets
+}
+
+/// What a loss of quality rests on.
+fn caveat(of: &OpenLoop) -> Option<String> {
+    let quality = of.quality.as_ref()?;
+    let (from, to) = quality.measured;
+    let (from, to) = (from * 100.0, to * 100.0);
+    let measured = match from < to {
+        true => format!(
+            "at {from:.1}% to {to:.1}% of the accesses, between\n\
+             which it is interpolated, and beyond which nothing is said."
+        ),
+        false => format!("at {from:.1}% of the accesses alone."),
+    };
+    Some(format!(
+        "MMLU-Pro points lost: measured {measured}\n{}:\n{}",
+        quality.source,
+        quality.caveat.replace("; ", ";\n"),
+    ))
 }
 
 fn link_split(link: &LinkPrice) -> Option<&SplitPrice> {
@@ -95,8 +126,19 @@ fn share(count: u64, row: &Row) -> Cell {
 }
 
 impl<'a> Lost<'a> {
+    const POLICY: &'a [Field<Self>] =
+        &[Field::left("policy", "policy", |lost| lost.row.policy.as_str().into())];
+
+    /// Where some misses came as smaller copies.
+    const SMALLER: &'a [Field<Self>] =
+        &[Field::right("smaller\n%", "low_precision_percent", |lost| {
+            share(lost.of.low_precision, lost.row)
+        })];
+
+    const MISS: &'a [Field<Self>] =
+        &[Field::left("misses", "miss", |lost| lost.row.miss.as_deref().unwrap_or("").into())];
+
     const COLUMNS: &'a [Field<Self>] = &[
-        Field::left("policy", "policy", |lost| lost.row.policy.as_str().into()),
         Field::right("slots", "capacity_slots", |lost| Cell::Count(lost.row.capacity_slots.into())),
         Field::right("dropped\n%", "dropped_percent", |lost| share(lost.of.dropped, lost.row)),
         Field::right("replaced\n%", "substituted_percent", |lost| {
@@ -133,8 +175,13 @@ pub(crate) fn add_flat<'a>(columns: &mut Columns<'a, Row>, settings: &'a Setting
             Cell::number(quality.and_then(|quality| quality.mmlu_pro_points), 3)
         }),
     ];
+    const LOW: &[Field<Row>] =
+        &[Field::flat("low_precision", |row| Cell::Count(row.low_precision))];
     if rows.iter().any(|row| row.open_loop.is_some()) {
         columns.add_all(FLAT);
+    }
+    if rows.iter().any(|row| row.low_precision > 0) {
+        columns.add_all(LOW);
     }
     for (index, link) in settings.links.iter().enumerate() {
         let of = move |row: &Row| row.links.get(index).and_then(|link| link.split);

@@ -1,6 +1,6 @@
 //! What a replay counts, by phase and window.
 
-use hotset_traces::Phase;
+use hotset_traces::{Phase, Shape};
 use serde::{Deserialize, Serialize};
 
 /// Part of a run: before the cache has first been full (or over the warm-up tokens), and after.
@@ -72,6 +72,12 @@ pub struct Bucket {
     /// Misses for which a resident expert stood in.
     #[serde(default)]
     pub substituted: u64,
+    /// Misses that came as smaller copies, which no slot keeps, by layer; not among `demand_fetches`.
+    #[serde(default)]
+    pub low_precision: Vec<u64>,
+    /// The size of those as a share of the whole, in millionths; 0 without any.
+    #[serde(default)]
+    pub low_size_ppm: u32,
     /// Router weight that went to dropped and substituted experts, in billionths of a token's weight
     /// in a layer.
     #[serde(default)]
@@ -86,14 +92,22 @@ pub struct Bucket {
 
 impl Bucket {
     fn new(layers: usize) -> Self {
-        Self { demand_fetches: vec![0; layers], prefetches: vec![0; layers], ..Self::default() }
+        let none = || vec![0; layers];
+        Self {
+            demand_fetches: none(),
+            prefetches: none(),
+            low_precision: none(),
+            ..Self::default()
+        }
     }
 
     /// Whether sums over it stay within 64 bits, and it has these layers.
     fn is_possible(&self, layers: usize) -> bool {
-        let copies = || self.demand_fetches.iter().chain(&self.prefetches);
+        let copies =
+            || self.demand_fetches.iter().chain(&self.prefetches).chain(&self.low_precision);
         self.demand_fetches.len() == layers
             && self.prefetches.len() == layers
+            && (self.low_precision.is_empty() || self.low_precision.len() == layers)
             && self.hits <= self.accesses
             && copies().chain([&self.tokens, &self.accesses]).all(|&count| count <= MOST_COUNTED)
     }
@@ -122,6 +136,25 @@ impl Bucket {
         self.demanded() + self.prefetched()
     }
 
+    /// Bytes of a smaller copy of an expert of so many.
+    #[must_use]
+    pub fn low_bytes(&self, bytes: u64) -> u64 {
+        low_bytes(bytes, self.low_size_ppm)
+    }
+
+    /// Bytes copied, smaller copies with them, of layers whose experts have these sizes.
+    #[must_use]
+    pub fn moved_bytes(&self, shape: &Shape) -> u128 {
+        let sum = |copies: &[u64], of: &dyn Fn(u64) -> u64| -> u128 {
+            let layers = copies.iter().zip(shape.layers());
+            layers.map(|(&n, layer)| u128::from(n) * u128::from(of(layer.expert_bytes))).sum()
+        };
+        let whole = |bytes| bytes;
+        sum(&self.demand_fetches, &whole)
+            + sum(&self.prefetches, &whole)
+            + sum(&self.low_precision, &|bytes| self.low_bytes(bytes))
+    }
+
     /// Adds another's. The pattern names every counter, so that a new one that is not added here
     /// does not compile.
     fn add(&mut self, other: &Self) {
@@ -138,6 +171,8 @@ impl Bucket {
             deferred,
             dropped,
             substituted,
+            low_precision,
+            low_size_ppm,
             lost_weight,
             refetches,
             unplaced,
@@ -155,11 +190,19 @@ impl Bucket {
         self.deferred += deferred;
         self.dropped += dropped;
         self.substituted += substituted;
+        add_each(&mut self.low_precision, low_precision);
+        self.low_size_ppm = self.low_size_ppm.max(*low_size_ppm);
         self.lost_weight = self.lost_weight.saturating_add(*lost_weight);
         self.refetches += refetches;
         self.unplaced += unplaced;
         self.overflow_events += overflow_events;
     }
+}
+
+/// Bytes of a copy of this share of an expert, in millionths, rounded up.
+pub(crate) fn low_bytes(bytes: u64, size_ppm: u32) -> u64 {
+    let share = (u128::from(bytes) * u128::from(size_ppm)).div_ceil(1_000_000);
+    u64::try_from(share).unwrap_or(bytes)
 }
 
 fn add_each(sums: &mut [u64], more: &[u64]) {

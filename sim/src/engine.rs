@@ -129,7 +129,7 @@ impl<'a, P: Policy> Engine<'a, P> {
     fn leave_all(&mut self, layer: usize, aside: Aside) {
         let (distinct, host) = (aside.experts(), aside.host);
         let bucket = self.meter.serve(layer, Served { distinct, host, ..Served::default() });
-        aside.count(bucket, self.step_tokens);
+        aside.count(bucket, layer, self.step_tokens);
         let demand = aside.added_to(LayerDemand::unplanned(layer, 0, 0, 0));
         for timeline in &mut self.timelines {
             timeline.demand(demand);
@@ -234,7 +234,7 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
             ..served
         };
         let bucket = meter.serve(layer, served);
-        aside.count(bucket, step_tokens);
+        aside.count(bucket, layer, step_tokens);
         bucket.prefetches_used += u64::from(plan.prefetch_hits);
         bucket.prefetches_wasted += u64::from(plan.wasted);
         bucket.refetches += parts.prefill.refetches(layer, &plan);

@@ -270,6 +270,9 @@ pub enum SimError {
     /// A trace that is not what it says, or not what it was when it was opened.
     #[error("{0}")]
     Trace(String),
+    /// Nothing to compare.
+    #[error("no way to handle misses: give at least one `Serving::misses`")]
+    NoMisses,
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -49,7 +49,7 @@ mod verify_live;
 pub use adaptive::AdaptiveSplit;
 pub use capacity::{Capacity, Scope, even_split};
 pub use columns::check_columns;
-pub use compare::compare;
+pub use compare::{compare, compare_misses};
 pub use compose::{Arrival, Composition};
 pub use counts::{Bucket, Counts, Window};
 pub use curve::{CurveSetting, LruCurve};

@@ -23,6 +23,9 @@ pub struct OpenLoop {
     pub dropped: u64,
     /// Misses for which a resident expert stood in.
     pub substituted: u64,
+    /// Misses that came as smaller copies.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub low_precision: u64,
     /// Host-served misses whose output was added a layer later.
     pub deferred: u64,
     /// Share of the router's weight that went to experts that were left out or replaced, 0 to 1;
@@ -33,8 +36,9 @@ pub struct OpenLoop {
 }
 
 impl OpenLoop {
-    /// `None` where the model computes what it always does.
-    pub(crate) fn of(prepared: &Preparation<'_>, phase: Phase, bucket: &Bucket) -> Option<Self> {
+    /// What the tokens of a bucket went without; `None` where the model computes what it always does.
+    #[must_use]
+    pub fn of(prepared: &Preparation<'_>, phase: Phase, bucket: &Bucket) -> Option<Self> {
         let handler = prepared.request().serving.misses;
         if !handler.changes_the_result() {
             return None;
@@ -47,8 +51,10 @@ impl OpenLoop {
         };
         let share = |count: u64| count as f64 / bucket.accesses.max(1) as f64;
         let quality = match handler {
-            MissHandler::Drop { .. } => Some(quality_lost("drop", share(bucket.dropped))),
-            MissHandler::Substitute { .. } => {
+            MissHandler::Drop { .. } | MissHandler::LowPrecision { .. } => {
+                Some(quality_lost("drop", share(bucket.dropped)))
+            }
+            MissHandler::Substitute { .. } | MissHandler::Bias { .. } => {
                 Some(quality_lost("substitute", share(bucket.substituted)))
             }
             _ => None,
@@ -58,8 +64,13 @@ impl OpenLoop {
             dropped: bucket.dropped,
             substituted: bucket.substituted,
             deferred: bucket.deferred,
+            low_precision: bucket.low_precision.iter().sum(),
             weight_lost,
             quality,
         })
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

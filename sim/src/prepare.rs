@@ -139,6 +139,13 @@ impl<'p> Preparation<'p> {
         &self.refused
     }
 
+    /// Whether a policy, by its place, would take too much memory at a size, by its place, to be
+    /// replayed.
+    #[must_use]
+    pub fn leaves_out(&self, policy: usize, size: usize) -> bool {
+        self.refused.iter().any(|refused| (refused.policy, refused.size) == (policy, size))
+    }
+
     /// Whether timelines follow the replays.
     #[must_use]
     pub fn is_timed(&self) -> bool {
@@ -186,7 +193,14 @@ impl<'p> Preparation<'p> {
 
     /// One timeline a link: a replay that timelines follow counts by layer too.
     pub(crate) fn timelines_to_count(&self) -> Vec<Timeline> {
-        let timeline = |link| Timeline::new(&self.shape, link, &self.request.time);
+        let small = self.request.serving.misses.low_size_ppm();
+        let timeline = |link| {
+            Timeline::new(&self.shape, link, &self.request.time).with_low_precision(
+                &self.shape,
+                link,
+                small,
+            )
+        };
         self.request.links.iter().map(timeline).collect()
     }
 

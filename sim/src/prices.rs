@@ -43,9 +43,13 @@ impl Prices {
         };
         let alone = |bytes| link.demand_ps(bytes, 1);
         let queued = |bytes| link.queued_ps(bytes);
-        let (demand, prefetch) =
-            (sum(&bucket.demand_fetches, &alone), sum(&bucket.prefetches, &alone));
-        let link_work = sum(&bucket.demand_fetches, &queued) + sum(&bucket.prefetches, &queued);
+        let low = |of: &dyn Fn(u64) -> u64| {
+            sum(&bucket.low_precision, &|bytes| of(bucket.low_bytes(bytes)))
+        };
+        let demand = sum(&bucket.demand_fetches, &alone) + low(&alone);
+        let prefetch = sum(&bucket.prefetches, &alone);
+        let link_work =
+            sum(&bucket.demand_fetches, &queued) + sum(&bucket.prefetches, &queued) + low(&queued);
         let compute = spent.map_or(compute, |spent| u128::from(spent.compute));
         let host = spent.map_or(0, |spent| u128::from(spent.host_work));
         Self {

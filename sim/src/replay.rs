@@ -190,7 +190,9 @@ impl<'a> PolicyReplay<'a, '_> {
         let forecaster = self.forecaster()?;
         let (experts, _) = dimensions(shape);
         let handler = setting.misses.with_slots(&experts, setting.slots.total());
-        let misses = (!handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
+        let asked = self.timelines.iter().any(Timeline::weighs_tokens);
+        let misses =
+            (asked || !handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
         Ok(EngineParts {
             prefill,
             misses,

@@ -2,6 +2,7 @@
 //!
 //! Every figure is defined in `docs/metrics.md`.
 
+use hotset_policies::miss::MissHandler;
 use hotset_traces::{Phase, Trace};
 use serde::Serialize;
 
@@ -103,8 +104,12 @@ pub struct Settings {
     /// memory that they read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dense_bytes_per_layer: Option<u64>,
-    /// What the engine does beside evicting.
+    /// What the engine does beside evicting; of several ways to handle misses the first.
     pub serving: Serving,
+    /// The ways to handle misses where several were compared, as given and with what was left open
+    /// filled in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub misses: Vec<(String, MissHandler)>,
     /// Order of the copies.
     pub copies: CopyOrder,
     /// What kernels wait for.
@@ -147,6 +152,9 @@ pub struct Row {
     pub window: Window,
     /// Semantics of the counts.
     pub semantics: Semantics,
+    /// What becomes of misses, as given, where several ways were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss: Option<String>,
     /// Tokens counted.
     pub tokens: u64,
     /// Distinct experts asked for over all events (sequential: all accesses).
@@ -174,6 +182,9 @@ pub struct Row {
     pub prefetches_cancelled: u64,
     /// Misses that the host's cores served.
     pub host_served: u64,
+    /// Misses that came as smaller copies, which no slot keeps.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub low_precision: u64,
     /// Copies of experts whose slots a streamed prefill had overwritten.
     pub refetches: u64,
     /// Experts copied a token.
@@ -197,6 +208,10 @@ pub struct Row {
     pub placed: Option<Placed>,
     /// Prices on each link; empty where the experts' size is unknown.
     pub links: Vec<LinkPrice>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a token costs over one link.

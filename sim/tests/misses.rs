@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotset_cost_models::{HostContention, HostKernel, Link, find_link};
 use hotset_policies::Slots;
-use hotset_policies::miss::MissHandler;
+use hotset_policies::miss::{MISS_HANDLERS, MissHandler};
 use hotset_sim::{
     Bucket, Futures, PREFILL_CHUNK, PhaseFilter, Semantics, Setting, SimError, Spent, Steps,
     TimeModel, Timeline, Window, replay_timed, uses,
@@ -12,19 +12,19 @@ use hotset_sim::{
 use hotset_traces::{Phase, Trace, Weights};
 use proptest::prelude::*;
 
-use crate::common::{decode_trace, random_trace};
+use crate::common::{decode_trace, random_trace, random_weighted};
 
-const HANDLERS: [&str; 9] = [
-    "fetch",
-    "host",
-    "balanced",
-    "freetoken",
-    "upload-cap",
-    "fiddler",
-    "hybrimoe",
-    "cpu-layers",
-    "defer",
-];
+/// The names of all handlers that compute what the model does, or do so a layer later.
+fn handlers() -> impl Iterator<Item = &'static str> {
+    let whole = |name: &&str| !name.parse::<MissHandler>().unwrap().loses_weight();
+    MISS_HANDLERS.iter().map(|info| info.name).filter(whole)
+}
+
+/// The names of those that lose router weight.
+fn lossy() -> impl Iterator<Item = &'static str> {
+    let loses = |name: &&str| name.parse::<MissHandler>().unwrap().loses_weight();
+    MISS_HANDLERS.iter().map(|info| info.name).filter(loses)
+}
 
 fn run(trace: &Trace, setting: &Setting, link: &Link) -> Result<(Bucket, Spent), SimError> {
     let steps = Steps::of(trace, PREFILL_CHUNK);
@@ -51,12 +51,13 @@ fn setting(policy: &str, slots: u32, misses: &str, trace: &Trace) -> Setting {
 /// A link of 20 ps a copy and a host of 9 an expert, beside each other 1.6 and 1.2 times as long.
 fn link() -> Link {
     let mut link = Link::affine("l", 20, 0);
-    link.host_kernel = Some(HostKernel { ps_per_mib: 9 });
+    link.host_kernel = Some(HostKernel { ps_per_mib: 9, more_ps_per_mib: 0 });
     link.contention.host = vec![HostContention {
         threads: 32,
         copy_permille: 1600,
         host_permille: 1200,
         host_ps_per_mib: 9,
+        more_ps_per_mib: 0,
     }];
     link
 }
@@ -72,7 +73,7 @@ fn small() -> Trace {
 #[test]
 fn static_hits_from_the_first_step_under_every_handler() {
     let trace = small();
-    for misses in HANDLERS.into_iter().filter(|name| *name != "cpu-layers") {
+    for misses in handlers().filter(|name| *name != "cpu-layers") {
         // 0 and 1 of the first layer, 2 and 3 of the second: 12 of 16 accesses.
         let (bucket, _) = run(&trace, &setting("static", 4, misses, &trace), &link()).unwrap();
         assert_eq!((bucket.accesses, bucket.hits), (16, 12), "{misses}");
@@ -162,8 +163,44 @@ fn what_is_dropped_or_replaced_is_a_miss_and_its_weight_is_told() {
     );
 }
 
+#[test]
+fn smaller_copies_cost_their_size_and_no_slot_keeps_them() {
+    // One layer, weights 0.75 and 0.25: the second expert comes as a quarter of its bytes, every time.
+    let rows: [&[&[u8]]; 3] = [&[&[0, 1]], &[&[0, 1]], &[&[0, 1]]];
+    let weights = [0.75f32, 0.25].repeat(3);
+    let trace = decode_trace(4, 1 << 20, &rows).weights(Weights::F32(weights)).build().unwrap();
+    let link = Link::affine("l", 0, 400);
+    let misses = "low-precision:whole=0.5,low=0.8,size=0.25";
+    let (bucket, spent) = run(&trace, &setting("lru", 4, misses, &trace), &link).unwrap();
+    assert_eq!((bucket.accesses, bucket.hits, bucket.demanded()), (6, 2, 1));
+    assert_eq!((&bucket.low_precision[..], bucket.dropped), (&[3][..], 0));
+    assert_eq!((bucket.lost_weight, bucket.misses()), (0, 4));
+    assert_eq!(bucket.moved_bytes(trace.shape()), (1 << 20) + 3 * (1 << 18));
+    // One whole copy of 400 and three of 100.
+    assert_eq!(spent.demand, 700);
+    let refused = run(&small(), &setting("lru", 4, "bias", &small()), &link).unwrap_err();
+    assert!(refused.to_string().contains("miss handler 'bias' needs the column 'weights'"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever is gone without is a miss: every access is a hit, a copy, a smaller copy, or dropped or
+    /// replaced, and weight is lost only by the last two.
+    #[test]
+    fn what_is_gone_without_is_never_a_hit(seed in any::<u64>(), share in 1u32..100) {
+        let trace = random_weighted(seed);
+        let slots = (trace.shape().total_experts() * share).div_ceil(100);
+        for name in lossy().filter(|name| *name != "top") {
+            let (bucket, _) = run(&trace, &setting("lru", slots, name, &trace), &link()).unwrap();
+            let low: u64 = bucket.low_precision.iter().sum();
+            let gone = bucket.dropped + bucket.substituted;
+            prop_assert_eq!(bucket.hits + bucket.demanded() + low + gone, bucket.accesses, "{}", name);
+            prop_assert_eq!(bucket.lost_weight > 0, gone > 0, "{}", name);
+            let plain = run(&small(), &setting("lru", 4, name, &small()), &link());
+            prop_assert!(plain.is_err(), "{} without weights", name);
+        }
+    }
 
     /// A host that cannot serve leaves every rule with fetching; every access is of one kind; the best
     /// split is never longer than the rule's, all fetched, all by the host or the unaware one's.
@@ -174,7 +211,7 @@ proptest! {
         let none = find_link("h200-nvlink").unwrap();
         let rates = TimeModel::default().rates(&none, 1 << 20);
         let fetch = run(&trace, &setting("lru", slots, "fetch", &trace), &none).unwrap();
-        for name in HANDLERS {
+        for name in handlers() {
             let handler: MissHandler = name.parse().unwrap();
             let zero = Setting {
                 misses: handler.with_rates(&rates),

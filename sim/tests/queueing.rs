@@ -190,7 +190,7 @@ fn the_host_works_beside_the_copies() {
     let rows: [&[&[u8]]; 1] = [&[&[0, 1]]];
     let trace = decode_trace(4, 1 << 20, &rows).build().unwrap();
     let mut link = Link::affine("ten", 10, 0);
-    link.host_kernel = Some(HostKernel { ps_per_mib: 30 });
+    link.host_kernel = Some(HostKernel { ps_per_mib: 30, more_ps_per_mib: 0 });
     let setting = Setting { misses: MissHandler::balanced(500), ..lru(4, false) };
     let alone = spent(&trace, &setting, &link, &TimeModel::default());
     let expected = Spent { demand: 10, host: 20, host_work: 30, ..Spent::default() };
@@ -200,6 +200,7 @@ fn the_host_works_beside_the_copies() {
         copy_permille: 1200,
         host_permille: 1500,
         host_ps_per_mib: 30,
+        more_ps_per_mib: 0,
     }];
     let beside = spent(&trace, &setting, &link, &TimeModel::default());
     // Of the 12 that the copy takes, 10 are its own on an idle link.

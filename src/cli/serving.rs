@@ -11,14 +11,14 @@ use crate::parse;
 pub struct ServingArgs {
     /// Who says what to fetch before it is asked for: none, ahead (recorded predictions),
     /// cross-layer, ... (see 'hotset policies'); control follows as in
-    /// ahead:lookahead=1,width=4,threshold=0.5,budget=16,cancel=true
-    #[arg(long, help_heading = "Serving", value_name = "NAME", default_value = "none", value_parser = parse::prefetch)]
-    pub prefetch: Prefetch,
+    /// ahead:lookahead=1,width=4,threshold=0.5,budget=16,cancel=true [default: none]
+    #[arg(long, help_heading = "Serving", value_name = "NAME", value_parser = parse::prefetches)]
+    pub prefetch: Option<parse::Listed<Prefetch>>,
     /// What becomes of misses: fetch, host, balanced, freetoken, upload-cap:n=2, cpu-layers:n=26, ...
-    /// (see 'hotset policies'); given, splits between link and host are held against the best
-    /// [default: fetch]
-    #[arg(long, help_heading = "Serving", value_name = "NAME", value_parser = parse::miss)]
-    pub miss: Option<MissHandler>,
+    /// (see 'hotset policies'; a comparison takes several); given, splits between link and host are
+    /// held against the best [default: fetch]
+    #[arg(long, help_heading = "Serving", value_name = "NAME", value_parser = parse::misses)]
+    pub miss: Option<parse::Listed<MissHandler>>,
     /// How prefill uses the cache: on-demand, bypass, streamed
     #[arg(long, help_heading = "Serving", value_name = "MODE", default_value = "on-demand")]
     pub prefill: Prefill,

@@ -1,8 +1,8 @@
 //! `hotset compare`.
 
-use hotset::sim::compare;
+use hotset::sim::compare_misses;
 
-use super::request::{give_priced, request, with_threads};
+use super::request::{give_priced, requests, with_threads};
 use crate::cli::CompareArgs;
 use crate::commands;
 use crate::fault::{Ending, Fault};
@@ -11,10 +11,11 @@ use crate::progress::Bar;
 /// Compares and gives the report.
 pub fn run(args: &CompareArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.replay.trace.as_deref())?;
-    let request = request(&args.replay, &args.capacity, &trace)?;
-    let work = || compare(&trace, &request, &Bar::new());
+    let requests = requests(&args.replay, &args.capacity, &trace)?;
+    let work = || compare_misses(&trace, &requests, &Bar::new());
     let report = with_threads(args.replay.threads, work)??;
     let output = hotset::reports::comparison(&report)?;
-    give_priced(output, &args.replay.time, &request.links, &args.output)?;
+    let links = requests.first().map_or(&[][..], |request| &request.value.links);
+    give_priced(output, &args.replay.time, links, &args.output)?;
     Ok(Ending::Passed)
 }

@@ -3,7 +3,7 @@
 use hotset::cost_models::{
     HostContention, Link, MachineProfile, builtin_links, builtin_machines, find_link, find_machine,
 };
-use hotset::reports::{Cell, Field, Output, Sheet, one_line};
+use hotset::reports::{Cell, Columns, Field, Output, Sheet, one_line};
 use serde::Serialize;
 
 use crate::cli::{LinkArgs, LinkCommand};
@@ -127,12 +127,18 @@ const CONTENTION: &[Field<HostContention>] = &[
     }),
 ];
 
+/// Where it was measured with several tokens.
+const FURTHER: &[Field<HostContention>] =
+    &[Field::right("a further token\nus a MiB", "further_us_per_mib", |host| {
+        Cell::Number(host.more_ps_per_mib as f64 / 1e6, 3)
+    })];
+
 fn one(link: &Link) -> Result<Output, Fault> {
     let entry = entry(link);
     let micros = |ps: u64| Cell::Number(ps as f64 / 1e6, 2);
     let slower = |permille: u32| Cell::Text(format!("{:.3} x", f64::from(permille) / 1000.0));
     let host = link.host_kernel.map(|_| link.host_kernel_ps(SMALL).unwrap_or(0) as f64 / 1e9);
-    let facts = vec![
+    let mut facts = vec![
         ("link", one_line(&entry.name).into()),
         ("kind", entry.kind.as_str().into()),
         ("what", wrap(&entry.description).into()),
@@ -148,9 +154,18 @@ fn one(link: &Link) -> Result<Output, Fault> {
         ("copies beside kernels", slower(link.contention.copy_beside_kernel_permille)),
         ("kernels beside copies", slower(link.contention.kernel_beside_copy_permille)),
     ];
+    if let Some(kernel) = link.host_kernel.filter(|kernel| kernel.more_ps_per_mib > 0) {
+        let ms = (kernel.expert_ps(SMALL, 2) - kernel.expert_ps(SMALL, 1)) as f64 / 1e9;
+        facts.insert(10, ("  each further token, ms", Cell::Number(ms, 6)));
+    }
     let mut sheets = vec![Sheet::facts("", facts)];
-    if !link.contention.host.is_empty() {
-        sheets.push(Sheet::of("beside the host's cores", CONTENTION, &link.contention.host));
+    let beside = &link.contention.host;
+    if !beside.is_empty() {
+        let mut columns = Columns::of(CONTENTION);
+        if beside.iter().any(|host| host.more_ps_per_mib > 0) {
+            columns.add_all(FURTHER);
+        }
+        sheets.push(columns.sheet("beside the host's cores", beside));
     }
     Ok(Output::new(&entry, sheets)?)
 }

@@ -7,7 +7,7 @@ use hotset::policies::Need;
 use hotset::policies::miss::MissHandler;
 use hotset::reports::Output;
 use hotset::sim::{
-    Arrival, Compare, Composition, Compute, CountedUses, POLICY_MEMORY, Serving, TimeModel,
+    Arrival, Compare, Composition, Compute, CountedUses, Named, POLICY_MEMORY, Serving, TimeModel,
     Training,
 };
 use hotset::traces::Trace;
@@ -17,20 +17,64 @@ use crate::fault::Fault;
 use crate::output::{self, OutputArgs};
 use crate::parse;
 
-/// Flags to a request over `trace`.
+/// Flags to a request over `trace`, with one way to handle misses.
 pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Result<Compare, Fault> {
-    if args.time.host_threads.is_some() && args.serving.miss.is_none() {
+    let miss = args.serving.miss.as_ref();
+    let miss = miss.map(|given| given.only(parse::several_misses)).transpose()?;
+    request_with(args, capacities, trace, miss.copied())
+}
+
+/// The same, once for each way to handle misses.
+pub fn requests(
+    args: &ReplayArgs,
+    capacities: &[String],
+    trace: &Trace,
+) -> Result<Vec<Named<Compare>>, Fault> {
+    let given = args.serving.miss.iter().flat_map(|given| &given.0);
+    let each = |miss: &Named<MissHandler>| {
+        let request = request_with(args, capacities, trace, Some(miss.value))?;
+        Ok(Named::new(miss.text.clone(), request))
+    };
+    let each: Vec<_> = given.map(each).collect::<Result<_, Fault>>()?;
+    if each.is_empty() {
+        let plain = request_with(args, capacities, trace, None)?;
+        return Ok(vec![Named::new(MissHandler::Fetch.to_string(), plain)]);
+    }
+    Ok(each)
+}
+
+fn request_with(
+    args: &ReplayArgs,
+    capacities: &[String],
+    trace: &Trace,
+    miss: Option<MissHandler>,
+) -> Result<Compare, Fault> {
+    if args.time.host_threads.is_some() && miss.is_none() {
         let told = "--host-threads has nothing to serve: give --miss host or --miss balanced";
         return Err(Fault::Usage(told.to_owned()));
     }
     let machine = args.time.machine.as_deref().map(parse::machine).transpose()?;
     let links = parse::links(&args.link, machine.as_ref())?;
+    let mut request = shared(args, capacities, trace, links, machine.as_ref())?;
     let sized = trace.shape().layers().iter().map(|layer| layer.expert_bytes).max();
     let expert_bytes = args.expert_size.or(sized).unwrap_or(0);
-    let time = TimeModel {
-        judges_splits: args.serving.miss.is_some(),
-        ..time(&args.time, machine.as_ref(), args.time.dense_bytes)?
-    };
+    request.time.judges_splits = miss.is_some();
+    let prefetch = args.serving.prefetch.as_ref();
+    if let Some(given) = prefetch.map(|given| given.only(parse::several_prefetches)).transpose()? {
+        request.serving.prefetch = given.clone();
+    }
+    request.serving.misses = misses(miss, &request.links, &request.time, expert_bytes)?;
+    Ok(request)
+}
+
+/// What is the same whatever is prefetched and whatever becomes of misses.
+pub fn shared(
+    args: &ReplayArgs,
+    capacities: &[String],
+    trace: &Trace,
+    links: Vec<Link>,
+    machine: Option<&MachineProfile>,
+) -> Result<Compare, Fault> {
     Ok(Compare {
         policies: parse::admitted(
             parse::policies(&args.policy)?,
@@ -44,13 +88,12 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
         chunk: args.chunk,
         expert_bytes: args.expert_size,
         serving: Serving {
-            prefetch: args.serving.prefetch.clone(),
-            misses: misses(args.serving.miss, &links, &time, expert_bytes)?,
             prefill: args.serving.prefill,
             composition: composition(&args.serving, args.chunk, args.seed),
             schedule: args.serving.schedule.clone(),
+            ..Serving::default()
         },
-        time,
+        time: time(&args.time, machine, args.time.dense_bytes)?,
         links,
         timelines: !args.no_timeline,
         machine: args.time.machine.clone(),

@@ -10,7 +10,10 @@ mod sizes;
 pub use capacities::capacities;
 pub use machines::{Profile, engine, hardware, link, links, machine, profile, profile_and_name};
 pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
-pub use policies::{admissions, admitted, miss, policies, prefetch, prefetch_suggestion};
+pub use policies::{
+    Listed, admissions, admitted, misses, policies, prefetch_suggestion, prefetches,
+    several_misses, several_prefetches,
+};
 pub use shares::{share, training_share};
 pub use sizes::{
     ExpertFormat, bytes_a_second, checkpoint, expert_format, expert_size, host, host_layers, mix,

@@ -1,6 +1,6 @@
 //! Policies, admissions and prefetch sources by name, with their parameters.
 
-use hotset::policies::miss::{MISS_HANDLERS, MissError, MissHandler};
+use hotset::policies::miss::{MissError, MissHandler};
 use hotset::policies::{AdmissionSpec, PolicySpec};
 use hotset::sim::{Named, Prefetch, predictors};
 
@@ -64,43 +64,73 @@ pub fn admitted(
     Ok(all)
 }
 
-/// What becomes of misses; a list of several is refused with what to do.
-pub fn miss(text: &str) -> Result<MissHandler, String> {
-    let pieces =
-        text.split(',').map(|piece| piece.trim().split_once(':').map_or(piece, |(name, _)| name));
-    let named =
-        pieces.filter(|name| MISS_HANDLERS.iter().any(|info| info.name == name.trim())).count();
-    if named > 1 {
-        return Err(format!(
-            "'{text}' names {named} ways, and a replay has one: give the command once with each"
-        ));
-    }
-    text.parse::<MissHandler>().map_err(|error| match error {
-        MissError::Unknown { near: None, .. } => {
-            format!("{error}; 'hotset policies' lists them all")
+/// Values of one flag that takes several, in the order given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed<T>(pub Vec<Named<T>>);
+
+impl<T> Listed<T> {
+    /// The only one.
+    ///
+    /// # Errors
+    /// What to do instead, from their number and their names.
+    pub fn only(&self, refusal: impl FnOnce(&[Named<T>]) -> String) -> Result<&T, Fault> {
+        match &self.0[..] {
+            [one] => Ok(&one.value),
+            several => Err(Fault::Usage(refusal(several))),
         }
-        _ => error.to_string(),
+    }
+}
+
+fn listed<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<Listed<T>, String> {
+    let pieces: Vec<String> = text.split(',').map(str::to_owned).collect();
+    let mut all: Vec<Named<T>> = Vec::new();
+    for text in with_parameters(&pieces) {
+        let value = one(&text)?;
+        if all.iter().any(|known| known.text == text) {
+            return Err(format!("'{text}' is there twice"));
+        }
+        all.push(Named::new(text, value));
+    }
+    Ok(Listed(all))
+}
+
+/// Ways to handle misses; a piece with `=` but no `:` goes on with the parameters of the one before it.
+pub fn misses(text: &str) -> Result<Listed<MissHandler>, String> {
+    listed(text, |text| {
+        text.parse::<MissHandler>().map_err(|error| match error {
+            MissError::Unknown { near: None, .. } => {
+                format!("{error}; 'hotset policies' lists them all")
+            }
+            _ => error.to_string(),
+        })
     })
 }
 
-/// A prefetcher; a name that is none gets the nearest that is. A list of several is refused with what
-/// compares them.
-pub fn prefetch(text: &str) -> Result<Prefetch, String> {
-    let known = |name: &str| name == "none" || predictors().any(|info| info.name == name);
-    let pieces = text.split(',').map(str::trim);
-    let named: Vec<&str> = pieces
-        .filter(|piece| known(piece.split_once(':').map_or(*piece, |(name, _)| name)))
-        .collect();
-    if let [_, .., last] = named[..] {
-        return Err(format!(
-            "'{text}' names {} prefetchers, and a replay has one: give the command once with each \
-             (--prefetch {}, then --prefetch {last}), or compare them at once as arms, in \
-             'hotset experiment prefetch --arm lru/{last}'",
-            named.len(),
-            named[0]
-        ));
-    }
-    text.parse::<Prefetch>().map_err(|error| format!("{error}{}", prefetch_suggestion(text)))
+/// Prefetchers, likewise; a name that is none gets the nearest that is.
+pub fn prefetches(text: &str) -> Result<Listed<Prefetch>, String> {
+    listed(text, |text| {
+        text.parse::<Prefetch>().map_err(|error| format!("{error}{}", prefetch_suggestion(text)))
+    })
+}
+
+/// What to do instead of replaying one setting with several ways to handle misses.
+pub fn several_misses(several: &[Named<MissHandler>]) -> String {
+    format!(
+        "--miss names {} ways, and a replay has one: give the command once with each, or compare them at \
+         once in 'hotset compare'",
+        several.len()
+    )
+}
+
+/// What to do instead of comparing several prefetchers.
+pub fn several_prefetches(several: &[Named<Prefetch>]) -> String {
+    let (first, last) = (&several[0].text, &several[several.len() - 1].text);
+    format!(
+        "--prefetch names {} prefetchers, and a replay has one: give the command once with each \
+         (--prefetch {first}, then --prefetch {last}), rank them in 'hotset advise', or compare them \
+         at once as arms, in 'hotset experiment prefetch --arm lru/{last}'",
+        several.len(),
+    )
 }
 
 /// What a mistyped prefetcher may have meant; nothing for one that there is.
@@ -116,12 +146,28 @@ mod tests {
 
     #[test]
     fn one_prefetcher_a_replay() {
-        let told = prefetch("none,ahead").unwrap_err();
+        let two = prefetches("none,ahead").unwrap();
+        let told = two.only(several_prefetches).unwrap_err().to_string();
         assert!(told.contains("names 2 prefetchers"), "{told}");
         assert!(told.contains("--prefetch none, then --prefetch ahead"), "{told}");
         assert!(told.contains("--arm lru/ahead"), "{told}");
-        assert!(prefetch("cross-layer:lookahead=1,width=2").is_ok());
-        assert!(prefetch("ahed").unwrap_err().ends_with("; did you mean 'ahead'?"));
+        assert!(
+            prefetches("cross-layer:lookahead=1,width=2").unwrap().only(several_prefetches).is_ok()
+        );
+        assert!(prefetches("ahed").unwrap_err().ends_with("; did you mean 'ahead'?"));
+    }
+
+    #[test]
+    fn parameters_stay_with_their_handler() {
+        let names = |text: &str| -> Vec<String> {
+            misses(text).unwrap().0.into_iter().map(|named| named.text).collect()
+        };
+        assert_eq!(
+            names("fetch,fiddler:cpu=1,gpu=9,host"),
+            ["fetch", "fiddler:cpu=1,gpu=9", "host"]
+        );
+        assert_eq!(misses("host,host").unwrap_err(), "'host' is there twice");
+        assert!(misses("fetch,hots").unwrap_err().contains("did you mean 'host'?"));
     }
 
     #[test]

@@ -149,6 +149,14 @@ impl Shape {
         shape
     }
 
+    /// The same shape with what `of` makes of each layer's bytes of an expert.
+    #[must_use]
+    pub fn map_expert_bytes(&self, of: impl Fn(u64) -> u64) -> Self {
+        let mut shape = self.clone();
+        shape.layers.iter_mut().for_each(|layer| layer.expert_bytes = of(layer.expert_bytes));
+        shape
+    }
+
     /// The most experts that any layer has.
     pub fn max_experts(&self) -> u32 {
         self.layers.iter().map(|layer| layer.experts).max().unwrap_or(0)

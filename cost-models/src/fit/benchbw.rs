@@ -51,7 +51,8 @@ pub fn import_benchbw(text: &str, source: &str) -> Result<MachineProfile, FitErr
         link.cost = gather.into_cost();
         if let Some(cpu) = kernel.cpu_moe_gbs {
             let cpu = rate(&field("cpu_moe_gbs"), cpu)?;
-            link.host_kernel = Some(HostKernel { ps_per_mib: cpu.ps_per_mib() });
+            link.host_kernel =
+                Some(HostKernel { ps_per_mib: cpu.ps_per_mib(), ..HostKernel::default() });
             if let (Some(gather_beside), Some(cpu_beside)) =
                 (kernel.pcie_gather_overlap_gbs, kernel.cpu_moe_overlap_gbs)
             {
@@ -61,6 +62,7 @@ pub fn import_benchbw(text: &str, source: &str) -> Result<MachineProfile, FitErr
                         .slowdown(rate(&field("pcie_gather_overlap_gbs"), gather_beside)?),
                     host_permille: cpu.slowdown(rate(&field("cpu_moe_overlap_gbs"), cpu_beside)?),
                     host_ps_per_mib: cpu.ps_per_mib(),
+                    more_ps_per_mib: 0,
                 }];
             }
         }

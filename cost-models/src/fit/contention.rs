@@ -6,7 +6,7 @@
 use super::line::theil_sen;
 use super::table::Table;
 use crate::contention::HostContention;
-use crate::link::{Link, TransferCost};
+use crate::link::{HostKernel, Link, TransferCost};
 use crate::machine::HbmModel;
 use crate::picos::{MIB, mul_div_round};
 
@@ -65,13 +65,14 @@ pub(super) fn beside_host(
             let (&(bytes, transfers), &ps) = points.iter().next()?;
             // Those copies ran back to back for as long as the threads did.
             let alone = link.queued_ps(bytes).saturating_mul(u64::from(transfers));
-            let (size, read) = host_time(table, &format!("stream-read-{threads}"))?;
-            let (_, disturbed) = host_time(table, &format!("stream-read-{threads}-while-h2d"))?;
+            let (host, disturbed) = both_ways(table, "expert", threads, host_kernel)
+                .or_else(|| both_ways(table, "stream-read", threads, host_stream))?;
             Some(HostContention {
-                threads: threads.strip_suffix('t')?.parse().ok()?,
+                threads: count(threads)?,
                 copy_permille: permille(ps, alone),
-                host_permille: permille(disturbed, read),
-                host_ps_per_mib: mul_div_round(read, MIB, size),
+                host_permille: permille(disturbed.ps_per_mib, host.ps_per_mib),
+                host_ps_per_mib: host.ps_per_mib,
+                more_ps_per_mib: host.more_ps_per_mib,
             })
         })
         .collect();
@@ -79,9 +80,55 @@ pub(super) fn beside_host(
     found
 }
 
-fn host_time(table: &Table, mode: &str) -> Option<(u64, u64)> {
+/// The rate of the most threads that computed experts alone, for a host whose copies nobody measured beside it.
+pub(super) fn host_alone(table: &Table) -> Option<HostKernel> {
+    let threads = |(mode, _): (&str, _)| {
+        let threads = mode.strip_prefix("expert-")?;
+        Some((count(threads)?, mode.to_owned()))
+    };
+    let (_, mode) = table.modes("cpu").filter_map(threads).max()?;
+    host_kernel(table, &mode)
+}
+
+/// `16t` as 16.
+fn count(threads: &str) -> Option<u32> {
+    threads.strip_suffix('t')?.parse().ok()
+}
+
+/// What threads do alone and beside copies.
+fn both_ways(
+    table: &Table,
+    what: &str,
+    threads: &str,
+    rate: fn(&Table, &str) -> Option<HostKernel>,
+) -> Option<(HostKernel, HostKernel)> {
+    let alone = rate(table, &format!("{what}-{threads}"))?;
+    let beside = rate(table, &format!("{what}-{threads}-while-h2d"))?;
+    Some((alone, beside))
+}
+
+/// Threads that stream memory: one size.
+fn host_stream(table: &Table, mode: &str) -> Option<HostKernel> {
     let (&(bytes, transfers), &ps) = table.points("cpu", mode)?.iter().next()?;
-    Some((bytes.saturating_mul(u64::from(transfers)), ps))
+    let size = bytes.saturating_mul(u64::from(transfers));
+    Some(HostKernel { ps_per_mib: mul_div_round(ps, MIB, size.max(1)), more_ps_per_mib: 0 })
+}
+
+/// Threads that compute experts, `bytes` each, that `transfers` tokens want: a Theil-Sen line of the time a MiB over
+/// the tokens. A further token makes nothing faster, and the first takes time.
+fn host_kernel(table: &Table, mode: &str) -> Option<HostKernel> {
+    let points = table.points("cpu", mode)?;
+    let per_mib = |(&(bytes, tokens), &ps): (&(u64, u32), &u64)| {
+        (f64::from(tokens.max(1)), ps as f64 * MIB as f64 / bytes.max(1) as f64)
+    };
+    let pairs: Vec<(f64, f64)> = points.iter().map(per_mib).collect();
+    // Rows of one count of tokens alone say nothing of further ones.
+    let more = theil_sen(&pairs).map_or(0.0, |(slope, _)| slope.max(0.0));
+    let mut first: Vec<f64> =
+        pairs.iter().map(|&(tokens, ps)| ps - more * (tokens - 1.0)).collect();
+    first.sort_unstable_by(f64::total_cmp);
+    let median = first.get(first.len() / 2)?.round().max(1.0);
+    Some(HostKernel { ps_per_mib: median as u64, more_ps_per_mib: more.round() as u64 })
 }
 
 /// `time / alone` in per mille, at least 1000: nothing is faster for being disturbed.
@@ -151,6 +198,7 @@ mod tests {
             threads,
             copy_permille,
             host_permille,
+            more_ps_per_mib: 0,
             host_ps_per_mib,
         };
         // 8 threads were not measured alone; 4 threads beside copies were not slower.
@@ -158,5 +206,31 @@ mod tests {
             found,
             [beside(4, 1100, 1000, 2_000_000_000), beside(16, 1500, 1250, 500_000_000)]
         );
+    }
+
+    #[test]
+    fn experts_on_the_host_cost_more_for_each_token_that_wants_them() {
+        // 1 MiB: 2 ms for one token, 0.5 more for each further; 2 MiB twice that. Beside copies 2.5 ms.
+        let rows = "D,l,pinned-h2d-while-cpu-8t,2097152,1,2.2
+            D,cpu,expert-8t,1048576,1,2.0\nD,cpu,expert-8t,1048576,4,3.5\nD,cpu,expert-8t,2097152,8,11.0
+            D,cpu,expert-8t-while-h2d,1048576,1,2.5\nD,cpu,expert-2t,1048576,1,9.0
+            D,cpu,stream-read-8t,4194304,1,2.0\nD,cpu,stream-read-8t-while-h2d,4194304,1,9.0\n";
+        let found = beside_host(&table(rows), "l", "pinned-h2d", &link());
+        let expected = HostContention {
+            threads: 8,
+            copy_permille: 1100,
+            host_permille: 1250,
+            host_ps_per_mib: 2_000_000_000,
+            more_ps_per_mib: 500_000_000,
+        };
+        assert_eq!(found, [expected], "measured experts go before streams");
+        // Where nothing ran beside copies, the most threads say what the cores do alone.
+        let alone = "D,cpu,expert-2t,1048576,1,9.0\nD,cpu,expert-16t,1048576,2,3.0\n";
+        let kernel = HostKernel { ps_per_mib: 3_000_000_000, more_ps_per_mib: 0 };
+        assert_eq!(host_alone(&table(alone)), Some(kernel));
+        assert_eq!(host_alone(&table("D,cpu,stream-read-8t,8,1,1\n")), None);
+        assert_eq!(kernel.expert_ps(2 * MIB, 3), 6_000_000_000);
+        let batch = HostKernel { more_ps_per_mib: 1_000, ..kernel };
+        assert_eq!(batch.expert_ps(2 * MIB, 3), 6_000_004_000);
     }
 }

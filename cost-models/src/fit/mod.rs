@@ -191,6 +191,9 @@ impl Fit<'_> {
                 contention::kernel_beside_copy(self.table, measured, link, hbm);
         }
         link.contention.host = contention::beside_host(self.table, measured, mode, link);
+        if link.contention.host.is_empty() {
+            link.host_kernel = contention::host_alone(self.table);
+        }
         match hbm.and_then(|hbm| submission::fit_rounds(self.table, measured, link, hbm)) {
             Some(rounds) => {
                 if rounds.drift.abs() > 0.05 {

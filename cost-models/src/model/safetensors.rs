@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::bytes::{LayerExperts, WeightBytes};
 use super::{Model, ModelError, Parallel, Stored};
+use crate::bounded::read_text;
 pub use headers::{ShardHeader, TensorEntry, read_header};
 use names::{Part, part_of};
 
@@ -22,7 +23,7 @@ const INDEX: &str = "model.safetensors.index.json";
 /// The one file of a model in a single shard.
 const SINGLE: &str = "model.safetensors";
 /// An index of more is not one (DeepSeek-V3's is 8.9 MB).
-const MAX_INDEX_BYTES: u64 = 1 << 28;
+const MAX_INDEX_MIB: u64 = 256;
 
 #[derive(Deserialize)]
 struct Index {
@@ -169,16 +170,9 @@ impl Model {
 }
 
 fn read_index(path: &Path) -> Result<Index, ModelError> {
-    let size = std::fs::metadata(path).map_err(|source| ModelError::io(path, source))?.len();
     let origin = path.display().to_string();
-    if size > MAX_INDEX_BYTES {
-        return Err(ModelError::invalid(
-            &origin,
-            "the index",
-            format!("has {size} bytes: no index is so large"),
-        ));
-    }
-    let text = std::fs::read_to_string(path).map_err(|source| ModelError::io(path, source))?;
+    let text = read_text(path, MAX_INDEX_MIB, "index");
+    let text = text.map_err(|source| ModelError::io(path, source))?;
     serde_json::from_str(&text).map_err(|source| ModelError::Json { origin, source })
 }
 

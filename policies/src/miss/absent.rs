@@ -14,6 +14,8 @@ pub(super) struct Absent {
     pub place: usize,
     /// Tokens that want it.
     pub tokens: u32,
+    /// What becomes of it where that is decided one by one: the lowest first.
+    pub class: u8,
 }
 
 /// Sorts by how soon they are fetched.

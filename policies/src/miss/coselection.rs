@@ -69,6 +69,11 @@ impl CoSelection {
         best.filter(|(_, square, uses)| square * 1_000_000_000_000 >= above * own * uses)
             .map(|(other, ..)| other)
     }
+
+    /// The lowest expert of a layer that `may` allows.
+    pub fn lowest(&self, layer: usize, may: impl Fn(u32) -> bool) -> Option<u32> {
+        (0..self.layers[layer].experts as u32).find(|&other| may(other))
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::absent::{self, Absent};
 use super::coselection::CoSelection;
+use super::lossy::{self, Ranges};
 use super::{Asked, Dispatched, FetchOrder, MissHandler, schedule};
 use crate::{ExpertCache, ExpertId, Policy};
 
@@ -40,15 +41,24 @@ pub struct MissDispatcher<E> {
     /// Experts that stand in, and for which place.
     stand_ins: Vec<(u32, usize)>,
     together: Option<CoSelection>,
+    ranges: Option<Ranges>,
 }
 
-/// What becomes of the absent experts, in their order: the first are fetched, then come the host's,
-/// the rest is dropped.
+/// What becomes of the absent experts, in their order: the first are fetched, then come the host's, then
+/// smaller copies, the rest is dropped.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
     fetched: usize,
     host: usize,
+    low: usize,
     deferred: u32,
+}
+
+impl Parts {
+    /// Those that are computed.
+    fn computed(&self) -> usize {
+        self.fetched + self.host + self.low
+    }
 }
 
 impl<E: ExpertId> MissDispatcher<E> {
@@ -62,7 +72,7 @@ impl<E: ExpertId> MissDispatcher<E> {
             total += experts;
         }
         let widest = experts.iter().copied().max().unwrap_or(0) as usize;
-        let substitutes = matches!(handler, MissHandler::Substitute { .. });
+        let biased = matches!(handler, MissHandler::Bias { .. });
         Self {
             handler,
             bases,
@@ -72,7 +82,8 @@ impl<E: ExpertId> MissDispatcher<E> {
             weights: Vec::new(),
             absent: Vec::with_capacity(widest),
             stand_ins: Vec::new(),
-            together: substitutes.then(|| CoSelection::new(experts)),
+            together: handler.pairs().then(|| CoSelection::new(experts)),
+            ranges: biased.then(|| Ranges::new(experts.len())),
         }
     }
 
@@ -99,25 +110,37 @@ impl<E: ExpertId> MissDispatcher<E> {
                 self.demanded.push(*expert);
                 self.weights.extend(asked.weights.get(place));
             } else {
-                self.absent.push(Absent { last: *last, expert: id, place, tokens });
+                self.absent.push(Absent { last: *last, expert: id, place, tokens, class: 0 });
             }
             *last = self.events;
         }
         self.substitute(cache, asked);
         let parts = self.split(asked, on_host);
         let lost = self.lost_ppb(asked, parts);
+        let further = |from: usize| -> u32 {
+            let served = self.absent.iter().take(parts.fetched + parts.host).skip(from);
+            served.map(|of| of.tokens.saturating_sub(1)).fold(0, u32::saturating_add)
+        };
+        let (miss_further, host_further) = (further(0), further(parts.fetched));
         let substituted = self.stand_ins.len() as u32;
         self.demand(asked, parts);
         if let Some(together) = &mut self.together {
             together.learn(asked.layer, asked.experts.iter().map(|expert| expert.index()));
+        }
+        if let Some(ranges) = &mut self.ranges {
+            ranges.learn(asked);
         }
         let lost_ppb = lost + share_ppb(asked, self.stand_ins.iter().map(|&(_, place)| place));
         Dispatched {
             demanded: &self.demanded,
             weights: &self.weights,
             host: parts.host as u32,
+            host_further,
+            miss_further,
             deferred: parts.deferred,
-            dropped: (self.absent.len() - parts.fetched - parts.host) as u32,
+            low: parts.low as u32,
+            low_size_ppm: self.handler.low_size_ppm(),
+            dropped: (self.absent.len() - parts.computed()) as u32,
             substituted,
             lost_ppb,
         }
@@ -126,11 +149,12 @@ impl<E: ExpertId> MissDispatcher<E> {
     /// Orders the absent experts by what becomes of them.
     fn split(&mut self, asked: &Asked<'_, E>, on_host: bool) -> Parts {
         let all = self.absent.len();
-        let fetched = |fetched: usize| Parts { fetched, host: all - fetched, deferred: 0 };
+        let fetched = |fetched: usize| Parts { fetched, host: all - fetched, ..Parts::default() };
         match self.handler {
-            MissHandler::Fetch | MissHandler::Substitute { .. } | MissHandler::Top { .. } => {
-                fetched(all)
-            }
+            MissHandler::Fetch
+            | MissHandler::Substitute { .. }
+            | MissHandler::Bias { .. }
+            | MissHandler::Top { .. } => fetched(all),
             MissHandler::Host => fetched(0),
             MissHandler::Balanced(split) | MissHandler::Freetoken(split) => {
                 absent::sort(&mut self.absent, split.order);
@@ -152,34 +176,58 @@ impl<E: ExpertId> MissDispatcher<E> {
             MissHandler::Defer { n } => {
                 let last = asked.layer + 1 == self.bases.len();
                 let deferred = if last { 0 } else { n.min(all as u32) };
-                Parts { fetched: 0, host: all, deferred }
+                Parts { host: all, deferred, ..Parts::default() }
             }
             MissHandler::Drop { below_ppm } => {
                 let kept = |of: &Absent| !is_below(asked, of, below_ppm);
                 let fetched = absent::partition(&mut self.absent, kept);
-                Parts { fetched, host: 0, deferred: 0 }
+                Parts { fetched, ..Parts::default() }
+            }
+            MissHandler::LowPrecision { whole_ppm, low_ppm, .. } => {
+                let (fetched, low) =
+                    lossy::by_precision(asked, &mut self.absent, whole_ppm, low_ppm);
+                Parts { fetched, low, ..Parts::default() }
             }
         }
     }
 
     /// Takes the absent experts for which somebody stands in out of their list.
     fn substitute<P: Policy>(&mut self, cache: &ExpertCache<P>, asked: &Asked<'_, E>) {
-        let (MissHandler::Substitute { above_ppm }, Some(together)) =
-            (self.handler, &self.together)
-        else {
-            return;
+        let Some(together) = &self.together else { return };
+        let above = match self.handler {
+            MissHandler::Substitute { above_ppm } => above_ppm,
+            _ => 0,
         };
-        let stand_ins = &mut self.stand_ins;
+        // What weighs least gives way first.
+        if self.ranges.is_some() {
+            let weight = |of: &Absent| lossy::mean_weight(asked, of.place);
+            let lightest = |a: &Absent, b: &Absent| {
+                weight(a).total_cmp(&weight(b)).then(b.place.cmp(&a.place))
+            };
+            self.absent.sort_unstable_by(lightest);
+        }
+        let (stand_ins, ranges, handler) = (&mut self.stand_ins, &self.ranges, self.handler);
         self.absent.retain(|of| {
+            if let (Some(ranges), MissHandler::Bias { lambda_ppm, keep }) = (ranges, handler)
+                && !ranges.gives_way(asked, of, lambda_ppm, keep)
+            {
+                return true;
+            }
             let free = |other: u32| {
                 cache.slot_of(asked.layer, other).is_some()
                     && asked.experts.iter().all(|expert| expert.index() != other)
                     && stand_ins.iter().all(|&(taken, _)| taken != other)
             };
-            let found = together.nearest(asked.layer, of.expert, above_ppm, free);
+            let mut found = together.nearest(asked.layer, of.expert, above, free);
+            if ranges.is_some() {
+                found = found.or_else(|| together.lowest(asked.layer, free));
+            }
             stand_ins.extend(found.map(|other| (other, of.place)));
             found.is_none()
         });
+        if self.ranges.is_some() {
+            self.absent.sort_unstable_by_key(|of| of.place);
+        }
     }
 
     /// Adds who stands in and what is fetched to what is demanded.
@@ -196,7 +244,7 @@ impl<E: ExpertId> MissDispatcher<E> {
 
     /// The share of the weight that is dropped.
     fn lost_ppb(&self, asked: &Asked<'_, E>, parts: Parts) -> u64 {
-        share_ppb(asked, self.absent.iter().skip(parts.fetched + parts.host).map(|of| of.place))
+        share_ppb(asked, self.absent.iter().skip(parts.computed()).map(|of| of.place))
     }
 }
 

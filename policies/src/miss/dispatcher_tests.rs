@@ -79,7 +79,11 @@ fn fiddler_asks_for_each_expert_how_many_tokens_want_it() {
         tokens: &[9, 10, 30],
         step_tokens: 30,
     };
-    assert_eq!(engine.run(&asked), (vec![1, 2], 1, 0, 0, 0));
+    let event = engine.dispatcher.choose(&engine.cache, &asked);
+    // Of 49 tokens three are the first of theirs, and the host serves an expert of nine.
+    assert_eq!((event.demanded, event.host_further, event.miss_further), (&[1, 2][..], 8, 46));
+    engine.cache.demand(0, &[1u16, 2]);
+    engine.cache.release(0);
     assert_eq!(engine.token(0, &[0, 1], &[]), (vec![1], 1, 0, 0, 0));
 }
 
@@ -147,6 +151,43 @@ fn a_resident_expert_that_is_chosen_together_stands_in() {
     assert_eq!((event.weights, event.lost_ppb), (&[0.25][..], 1_000_000_000));
     // Where that one is asked for itself, nobody is left: 1 is fetched.
     assert_eq!(engine.token(0, &[0, 1], &[0.5, 0.5]), (vec![0, 1], 0, 0, 0, 0));
+}
+
+#[test]
+fn missing_experts_come_whole_smaller_or_not_by_the_weight_before_them() {
+    // Weights 0.5, 0.25, 0.15, 0.1: before them lie 0, 0.5, 0.75 and 0.9.
+    let mut engine = Engine::new("low-precision:whole=0.5,low=0.8,size=0.25", &[4], 4);
+    let asked = Asked::by_one_token(0, &[3u16, 1, 0, 2], &[0.5, 0.25, 0.15, 0.1]);
+    let event = engine.dispatcher.choose(&engine.cache, &asked);
+    assert_eq!((event.demanded, event.low, event.dropped), (&[3, 1][..], 1, 1));
+    // Only what is not computed is lost: 0.1 of 1.0.
+    assert_eq!(event.lost_ppb, 100_000_001, "f32's tenth");
+    // The order is that of the weights, whatever the ranks; residents come first among equals.
+    assert_eq!(engine.token(0, &[2, 0, 1, 3], &[0.1, 0.15, 0.25, 0.5]).0, [1, 3]);
+    let asked = Asked::by_one_token(0, &[3u16, 0], &[0.7, 0.3]);
+    let event = engine.dispatcher.choose(&engine.cache, &asked);
+    assert_eq!((event.demanded, event.low, event.dropped), (&[3][..], 1, 0));
+}
+
+#[test]
+fn a_biased_router_takes_residents_for_missing_experts_of_little_weight() {
+    let mut engine = Engine::new("bias:lambda=1,keep=1", &[6], 3);
+    // No range is known yet: all three come in. Theirs is ln 8.
+    assert_eq!(engine.token(0, &[0, 1, 2], &[0.8, 0.4, 0.1]), (vec![0, 1, 2], 0, 0, 0, 0));
+    // 3 is the best and stays; 4 is ln 6 over the last, which is less than ln 8: a resident outside the
+    // event takes its place, and the last's. Nobody was chosen with them: the lowest ids, the last first.
+    let asked = Asked::by_one_token(0, &[3u16, 4, 5], &[0.8, 0.6, 0.1]);
+    let event = engine.dispatcher.choose(&engine.cache, &asked);
+    assert_eq!((event.demanded, event.substituted, event.dropped), (&[0, 1, 3][..], 2, 0));
+    assert_eq!(event.lost_ppb, 466_666_672, "0.7 of 1.5, in f32");
+    // With a bias of half the mean range (ln 8 + ln 8) / 2 only the last is replaced.
+    let mut engine = Engine::new("bias:lambda=0.5,keep=1", &[6], 3);
+    engine.token(0, &[0, 1, 2], &[0.8, 0.4, 0.1]);
+    assert_eq!(engine.token(0, &[3, 4, 5], &[0.8, 0.6, 0.1]), (vec![0, 3, 4], 0, 0, 0, 1));
+    // Without a bias nothing is.
+    let mut engine = Engine::new("bias:lambda=0", &[6], 3);
+    engine.token(0, &[0, 1, 2], &[0.8, 0.4, 0.1]);
+    assert_eq!(engine.token(0, &[3, 4, 5], &[0.8, 0.6, 0.1]).4, 0);
 }
 
 #[test]

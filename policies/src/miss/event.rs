@@ -29,7 +29,7 @@ impl<'a, E> Asked<'a, E> {
 }
 
 /// An event as its [`MissDispatcher`](super::MissDispatcher) split it. Every expert asked for is one
-/// of: resident, to be fetched, served by the host, dropped, substituted.
+/// of: resident, to be fetched, served by the host, a smaller copy, dropped, substituted.
 #[derive(Debug, Clone, Copy)]
 pub struct Dispatched<'a, E> {
     /// What to demand of the cache: the residents in the order given, then who stands in for others,
@@ -39,10 +39,18 @@ pub struct Dispatched<'a, E> {
     pub weights: &'a [f32],
     /// How many experts the host serves.
     pub host: u32,
-    /// Of those, whose output is added in the next layer.
+    /// Tokens that want those, beyond one each.
+    pub host_further: u32,
+    /// Tokens that want any of those that are fetched whole or served by the host, beyond one each.
+    pub miss_further: u32,
+    /// Of those that the host serves, whose output is added in the next layer.
     pub deferred: u32,
     /// How many are not computed at all.
     pub dropped: u32,
+    /// How many come as smaller copies that no slot keeps.
+    pub low: u32,
+    /// The size of those as a share of the whole, in millionths.
+    pub low_size_ppm: u32,
     /// How many others stand in for, which are resident: of `demanded`, hits of nobody.
     pub substituted: u32,
     /// The share of the event's router weight that went to dropped or substituted experts, in

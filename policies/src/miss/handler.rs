@@ -63,6 +63,24 @@ pub enum MissHandler {
         /// The least likeness, in millionths.
         above_ppm: u32,
     },
+    /// By the router's weight that lies at better experts: a missing one is fetched whole, as a smaller
+    /// copy that no slot keeps, or not computed.
+    LowPrecision {
+        /// Up to this share of the weight at better ones it is fetched whole, in millionths.
+        whole_ppm: u32,
+        /// Up to this share a smaller copy is fetched; beyond it nothing.
+        low_ppm: u32,
+        /// The smaller copy's size as a share of the whole, in millionths.
+        size_ppm: u32,
+    },
+    /// The router favours residents: a missing expert beyond the best `keep` gives way to a resident one
+    /// where its logit is over that of the event's last by less than `lambda` times the mean range.
+    Bias {
+        /// The bias in units of the running mean of the range of logits, in millionths.
+        lambda_ppm: u32,
+        /// The best experts, which are never replaced.
+        keep: u32,
+    },
     /// Each token uses its best `k` experts only, resident or not. Whoever drives the cache leaves
     /// the others out; their misses are fetched.
     Top {
@@ -137,7 +155,12 @@ impl MissHandler {
     #[must_use]
     pub fn uses_host(self) -> bool {
         match self {
-            Self::Fetch | Self::Drop { .. } | Self::Substitute { .. } | Self::Top { .. } => false,
+            Self::Fetch
+            | Self::Drop { .. }
+            | Self::Substitute { .. }
+            | Self::LowPrecision { .. }
+            | Self::Bias { .. }
+            | Self::Top { .. } => false,
             Self::Host
             | Self::Balanced(_)
             | Self::Freetoken(_)
@@ -163,7 +186,28 @@ impl MissHandler {
     /// Whether it leaves experts out that the router chose, and so loses router weight.
     #[must_use]
     pub fn loses_weight(self) -> bool {
-        matches!(self, Self::Drop { .. } | Self::Substitute { .. } | Self::Top { .. })
+        matches!(
+            self,
+            Self::Drop { .. }
+                | Self::Substitute { .. }
+                | Self::LowPrecision { .. }
+                | Self::Bias { .. }
+                | Self::Top { .. }
+        )
+    }
+
+    /// The size of its smaller copies as a share of the whole, in millionths; 0: it has none.
+    #[must_use]
+    pub fn low_size_ppm(self) -> u32 {
+        match self {
+            Self::LowPrecision { size_ppm, .. } => size_ppm,
+            _ => 0,
+        }
+    }
+
+    /// Whether it goes by who is chosen together with whom.
+    pub(super) fn pairs(self) -> bool {
+        matches!(self, Self::Substitute { .. } | Self::Bias { .. })
     }
 
     /// Whether a model under it computes something else, so that its later routing would differ from
@@ -177,10 +221,7 @@ impl MissHandler {
     #[must_use]
     pub fn memory(self, experts: &[u32]) -> u64 {
         let each = experts.iter().map(|&experts| u64::from(experts)).sum::<u64>();
-        let pairs = match self {
-            Self::Substitute { .. } => CoSelection::memory(experts),
-            _ => 0,
-        };
+        let pairs = if self.pairs() { CoSelection::memory(experts) } else { 0 };
         (8 * each).saturating_add(pairs)
     }
 }

@@ -20,6 +20,8 @@ pub static MISS_HANDLERS: &[&MissHandlerInfo] = &[
     &DEFER,
     &DROP,
     &SUBSTITUTE,
+    &LOW_PRECISION,
+    &BIAS,
     &TOP,
 ];
 
@@ -154,6 +156,33 @@ static SUBSTITUTE: MissHandlerInfo = plain(
     &[parameter("above", "0", "the least cosine, 0 to 1")],
 );
 
+static LOW_PRECISION: MissHandlerInfo = plain(
+    "low-precision",
+    "missing experts of less weight come as smaller copies, or not",
+    "An event's experts are sorted by their share of their tokens' router weight; u is the share of the event's weight at those before one. A missing expert with u <= `whole` is fetched, with u <= `low` as a copy of `size` of its bytes, else not computed. The smaller copy computes and is gone: no slot keeps it (HOBBIT has slots for them too). It is a miss, and none of its weight counts as lost; what is not computed is.",
+    "HOBBIT (Tang et al., 2024), loading by cumulative gate weight; the defaults are this project's",
+    &[
+        parameter(
+            "whole",
+            "0.6",
+            "share of the weight at better experts, 0 to 1, up to which all is fetched",
+        ),
+        parameter("low", "0.9", "the same for the smaller copy, at least `whole`"),
+        parameter("size", "0.25", "the smaller copy's bytes over the whole's, above 0, at most 1"),
+    ],
+);
+
+static BIAS: MissHandlerInfo = plain(
+    "bias",
+    "the router favours residents by a share of the logits' range",
+    "An expert's logit is ln of its mean weight over the tokens that want it; D is the mean over the layer's events so far of the range from the first to the last (the running event after it). A missing expert beyond the `keep` best, the lowest first, gives way to a resident outside the event if its logit is over the last's by less than lambda x D; who stands in is as in substitute, without a least cosine, and the lowest id where nobody was chosen together with it; each stands in once an event. A trace does not record the scores of experts that were not chosen: a resident is taken to score as the event's last, so that this is the most that the bias can spare. A replaced expert is a miss, and all of its weight counts as lost.",
+    "Cache-Prior, mixture of cache-conditional experts (Skliar et al., 2024)",
+    &[
+        parameter("lambda", "0.5", "the bias in units of D, 0 to 10"),
+        parameter("keep", "1", "best experts that are never replaced (the paper's J)"),
+    ],
+);
+
 static TOP: MissHandlerInfo = plain(
     "top",
     "each token uses its k best experts only",
@@ -178,6 +207,8 @@ impl MissHandler {
             Self::Defer { .. } => &DEFER,
             Self::Drop { .. } => &DROP,
             Self::Substitute { .. } => &SUBSTITUTE,
+            Self::LowPrecision { .. } => &LOW_PRECISION,
+            Self::Bias { .. } => &BIAS,
             Self::Top { .. } => &TOP,
         }
     }

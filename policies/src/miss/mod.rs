@@ -12,6 +12,7 @@ mod dispatcher;
 mod event;
 mod handler;
 mod info;
+mod lossy;
 mod rates;
 mod read;
 mod schedule;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::lossy::{self, BiasConfig, LowPrecisionConfig, millionths, within};
 use super::split::q16;
 use super::{FetchOrder, MISS_HANDLERS, MissHandler, Split};
 use crate::{NoConfig, nearest, parse_parameters, suggestion};
@@ -95,16 +96,8 @@ struct TopConfig {
     k: Option<u32>,
 }
 
-fn within(name: &str, share: f64) -> Result<f64, String> {
-    crate::registry::share(name, share, 0.0..=1.0).map(|()| share)
-}
-
-fn millionths(name: &str, share: f64) -> Result<u32, String> {
-    within(name, share).map(|share| (share * 1e6).round() as u32)
-}
-
 /// All miss handlers with their defaults, in the order in which they are listed.
-const HANDLERS: [MissHandler; 12] = [
+const HANDLERS: [MissHandler; 14] = [
     MissHandler::Fetch,
     MissHandler::Host,
     MissHandler::Balanced(Split::UNKNOWN),
@@ -116,6 +109,8 @@ const HANDLERS: [MissHandler; 12] = [
     MissHandler::Defer { n: 2 },
     MissHandler::Drop { below_ppm: 50_000 },
     MissHandler::Substitute { above_ppm: 0 },
+    lossy::LOW_PRECISION,
+    lossy::BIAS,
     MissHandler::Top { k: 4 },
 ];
 
@@ -150,6 +145,10 @@ fn read(default: MissHandler, parameters: &str) -> Result<MissHandler, String> {
             let above = above.map(|share| millionths("above", share)).transpose()?;
             MissHandler::Substitute { above_ppm: above.unwrap_or(above_ppm) }
         }
+        MissHandler::LowPrecision { .. } => {
+            parse_parameters::<LowPrecisionConfig>(parameters)?.rule()?
+        }
+        MissHandler::Bias { .. } => parse_parameters::<BiasConfig>(parameters)?.rule()?,
         MissHandler::Top { k } => match parse_parameters(parameters)? {
             TopConfig { k: Some(0) } => {
                 return Err("k = 0 leaves no expert: give at least 1".to_owned());
@@ -197,6 +196,13 @@ impl fmt::Display for MissHandler {
             }
             Self::Drop { below_ppm } => write!(f, ":below={}", millionths(below_ppm))?,
             Self::Substitute { above_ppm } => write!(f, ":above={}", millionths(above_ppm))?,
+            Self::LowPrecision { whole_ppm, low_ppm, size_ppm } => {
+                let [whole, low, size] = [whole_ppm, low_ppm, size_ppm].map(millionths);
+                write!(f, ":whole={whole},low={low},size={size}")?;
+            }
+            Self::Bias { lambda_ppm, keep } => {
+                write!(f, ":lambda={},keep={keep}", millionths(lambda_ppm))?;
+            }
             Self::Top { k } => write!(f, ":k={k}")?,
             Self::Fetch | Self::Host | Self::CpuLayers { n: None } | Self::Hybrimoe { .. } => {}
         }
@@ -229,6 +235,8 @@ mod tests {
             "defer:n=2",
             "drop:below=0.05",
             "substitute:above=0.5",
+            "low-precision:whole=0.5,low=0.75,size=0.25",
+            "bias:lambda=1.5,keep=2",
             "top:k=4",
         ] {
             assert_eq!(text.parse::<MissHandler>().unwrap().to_string(), text);
@@ -282,5 +290,8 @@ mod tests {
         assert!(told("balanced:fetch=1,fetch_permille=1").contains("the same"));
         assert!(told("top:k=0").contains("at least 1"));
         assert!(told("drop:below=nan").contains("not a finite number"));
+        assert!(told("low-precision:whole=0.9,low=0.5").contains("low is less than whole"));
+        assert!(told("low-precision:size=0").contains("size = 0 is no copy"));
+        assert!(told("bias:lambda=11").contains("lambda = 11 is not within 0 to 10"));
     }
 }

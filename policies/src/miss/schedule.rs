@@ -40,6 +40,7 @@ mod tests {
             expert: place as u32,
             place,
             tokens,
+            class: 0,
         };
         let mut all: Vec<Absent> = tokens.iter().enumerate().map(absent).collect();
         let fetched = fetched(&mut all, copy, host);

@@ -7,6 +7,7 @@ mod bounds;
 mod execution;
 mod jobs;
 mod rows;
+mod several;
 mod warnings;
 
 use hotset_policies::PolicySpec;
@@ -21,6 +22,8 @@ use crate::prepare::Preparation;
 use crate::report::{Report, SCHEMA, Settings, TraceSummary};
 use crate::request::Compare;
 use crate::{Compute, ReplayProgress, SimError};
+
+pub use self::several::compare_misses;
 
 pub(crate) use self::execution::{Curves, Keeper, ReplayResult};
 
@@ -104,6 +107,7 @@ pub(crate) fn settings(prepared: &Preparation<'_>) -> Settings {
             Compute::None | Compute::PerToken(_) => None,
         },
         serving: request.serving.clone(),
+        misses: Vec::new(),
         copies: request.time.copies,
         wait: request.time.wait,
         contention: request.time.contention,

@@ -78,12 +78,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
     let ratio = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
     let (shape, bucket) = (prepared.shape(), of.counted);
     let sized = is_sized(shape);
-    let copies = bucket.demand_fetches.iter().zip(&bucket.prefetches).zip(shape.layers());
-    let bytes: u128 = copies
-        .map(|((&demand, &ahead), layer)| {
-            u128::from(demand + ahead) * u128::from(layer.expert_bytes)
-        })
-        .sum();
+    let bytes = bucket.moved_bytes(shape);
     Row {
         policy: of.policy.to_owned(),
         scope: of.size.scope,
@@ -92,6 +87,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         phase: of.phase,
         window: of.window,
         semantics: request.semantics,
+        miss: None,
         tokens: bucket.tokens,
         accesses: bucket.accesses,
         hits: bucket.hits,
@@ -105,6 +101,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         prefetches_wasted: bucket.prefetches_wasted,
         prefetches_cancelled: bucket.prefetches_cancelled,
         host_served: bucket.host_served,
+        low_precision: bucket.low_precision.iter().sum(),
         refetches: bucket.refetches,
         moved_per_token: bucket.moved() as f64 / bucket.tokens as f64,
         mib_per_token: sized.then(|| bytes as f64 / f64::from(1 << 20) / bucket.tokens as f64),

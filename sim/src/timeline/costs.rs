@@ -1,6 +1,6 @@
 //! Every price that a timeline asks for, tabulated: replaying an event looks numbers up.
 
-use hotset_cost_models::Link;
+use hotset_cost_models::{HostKernel, Link};
 use hotset_traces::Shape;
 
 use super::model::{Compute, kernels};
@@ -18,8 +18,9 @@ pub(super) struct SizeCosts {
     demand: Vec<u64>,
     /// `kernel[n]`: a kernel that reads `n` experts; empty where compute does not depend on them.
     kernel: Vec<u64>,
-    /// An expert on the host's cores.
+    /// An expert on the host's cores, and each further token that wants it.
     pub host: u64,
+    pub host_more: u64,
 }
 
 impl SizeCosts {
@@ -58,8 +59,8 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// `host_ps_per_mib` is the rate of the host's cores at serving experts, if they can.
-    pub fn new(shape: &Shape, link: &Link, compute: &Compute, host_ps_per_mib: u64) -> Self {
+    /// `host` is what the host's cores take for an expert; 0: they cannot serve any.
+    pub fn new(shape: &Shape, link: &Link, compute: &Compute, host: HostKernel) -> Self {
         let widest = shape.max_experts();
         let mut sizes: Vec<SizeCosts> = Vec::new();
         let count = shape.layers().len() as u64;
@@ -71,7 +72,7 @@ impl Costs {
                 let bytes = layer.expert_bytes;
                 let known = sizes.iter().position(|size| size.bytes == bytes);
                 let size = known.unwrap_or_else(|| {
-                    sizes.push(size_costs(bytes, widest, link, compute, host_ps_per_mib));
+                    sizes.push(size_costs(bytes, widest, link, compute, host));
                     sizes.len() - 1
                 });
                 let (dense, experts) = match compute {
@@ -91,6 +92,11 @@ impl Costs {
             Compute::None | Compute::PerToken(_) => 0,
         };
         Self { sizes, layers, per_token: matches!(compute, Compute::PerToken(_)), step }
+    }
+
+    /// Whether an expert takes the host longer the more tokens want it.
+    pub fn host_weighs_tokens(&self) -> bool {
+        self.sizes.iter().any(|size| size.host_more > 0)
     }
 
     #[inline(always)]
@@ -126,10 +132,13 @@ fn size_costs(
     widest: u32,
     link: &Link,
     compute: &Compute,
-    host_ps_per_mib: u64,
+    host: HostKernel,
 ) -> SizeCosts {
     let longest = widest.saturating_mul(2).clamp(2, LONGEST_BURST);
-    let host = u128::from(host_ps_per_mib) * u128::from(bytes) / (1 << 20);
+    let of_expert = |ps_per_mib: u64| {
+        let ps = u128::from(ps_per_mib) * u128::from(bytes) / (1 << 20);
+        u64::try_from(ps).unwrap_or(u64::MAX)
+    };
     SizeCosts {
         bytes,
         queued: link.queued_ps(bytes),
@@ -140,7 +149,8 @@ fn size_costs(
             }
             _ => Vec::new(),
         },
-        host: u64::try_from(host).unwrap_or(u64::MAX),
+        host: of_expert(host.ps_per_mib),
+        host_more: of_expert(host.more_ps_per_mib),
     }
 }
 
@@ -154,7 +164,8 @@ mod tests {
     fn a_token_is_spread_over_the_layers_to_the_last_picosecond() {
         let shape = Shape::uniform(3, 4, 2).unwrap().with_expert_bytes(1 << 20);
         let link = Link::affine("l", 5, 7);
-        let costs = Costs::new(&shape, &link, &Compute::PerToken(Picos(100)), 0);
+        let costs =
+            Costs::new(&shape, &link, &Compute::PerToken(Picos(100)), HostKernel::default());
         // 34 + 33 + 33; two tokens, and half of the second layer's experts.
         assert_eq!([0, 1, 2].map(|l| costs.dense(l, 1)), [17, 16, 16]);
         assert_eq!(costs.dense(0, 2), 34);

@@ -13,10 +13,16 @@ pub struct LayerDemand<'a> {
     pub copies: u32,
     /// Of those, served by the host's cores where they lie.
     pub host: u32,
-    /// Of those, whose output the next layer adds: the layer does not wait for them.
+    /// Tokens that want what the host serves, beyond one for each expert.
+    pub host_further: u32,
+    /// The same of all that is copied or served by the host.
+    pub miss_further: u32,
+    /// Of those on the host, whose output the next layer adds: the layer does not wait for them.
     pub deferred: u32,
     /// Distinct experts that are not computed at all, of `distinct` too.
     pub dropped: u32,
+    /// Of those, copied now in a smaller form, which is not among `copies`.
+    pub low: u32,
     /// Distinct experts brought by a prefetch and asked for the first time.
     pub prefetched: u32,
     /// Where each goes; looked at only for experts that were prefetched.
@@ -33,8 +39,11 @@ impl<'a> LayerDemand<'a> {
             distinct: plan.distinct(),
             copies: plan.fetches + plan.unplaced,
             host: 0,
+            host_further: 0,
+            miss_further: 0,
             deferred: 0,
             dropped: 0,
+            low: 0,
             prefetched: plan.prefetch_hits,
             placements: plan.placements,
         }
@@ -44,7 +53,18 @@ impl<'a> LayerDemand<'a> {
     /// host's cores.
     #[must_use]
     pub fn unplanned(layer: usize, distinct: u32, copies: u32, host: u32) -> Self {
-        let (deferred, dropped) = (0, 0);
-        Self { layer, distinct, copies, host, deferred, dropped, prefetched: 0, placements: &[] }
+        Self {
+            layer,
+            distinct,
+            copies,
+            host,
+            host_further: 0,
+            miss_further: 0,
+            deferred: 0,
+            dropped: 0,
+            low: 0,
+            prefetched: 0,
+            placements: &[],
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! [`Timeline`]: the clock of one replay over one link.
 
-use hotset_cost_models::{Contention, Link};
+use hotset_cost_models::{Contention, HostKernel, Link};
 use hotset_policies::{Action, Placement, Plan};
 use hotset_traces::{Phase, Shape};
 
@@ -9,10 +9,11 @@ use super::clock::Clock;
 use super::copies::{Copies, Ticket};
 use super::costs::Costs;
 use super::demand::LayerDemand;
-use super::model::{TimeModel, Wait};
+use super::model::{Compute, TimeModel, Wait};
 use super::record::Recorder;
 use super::spent::{Splits, StepTime, Times};
 use super::split::{Judged, SplitEvent, judge};
+use crate::counts::low_bytes;
 
 /// The layer that runs.
 #[derive(Debug, Default, Clone, Copy)]
@@ -20,6 +21,7 @@ struct Running {
     layer: usize,
     distinct: u32,
     host: u32,
+    host_further: u32,
     /// Of `host`, whose output the next layer adds; of `distinct`, not computed.
     deferred: u32,
     dropped: u32,
@@ -48,6 +50,8 @@ struct RunningStep {
 #[derive(Debug)]
 pub struct Timeline {
     costs: Costs,
+    /// Those of smaller copies, where there are any.
+    low: Option<Costs>,
     hits_first: bool,
     clock: Clock,
     judges_splits: bool,
@@ -69,7 +73,7 @@ impl Timeline {
         let contention =
             if model.contention { link.contention.clone() } else { Contention::default() };
         let host = model.host_beside(link);
-        let rate = link.host_kernel.map_or(host.host_ps_per_mib, |kernel| kernel.ps_per_mib);
+        let rate = model.host_kernel(link);
         let copies = Copies::new(model.copies);
         let step = RunningStep {
             phase: Phase::Decode,
@@ -81,9 +85,10 @@ impl Timeline {
         };
         Self {
             costs: Costs::new(shape, link, &model.compute, rate),
+            low: None,
             hits_first: model.wait == Wait::HitsFirst,
             clock: Clock::new(shape.layers().len(), copies, contention, host),
-            judges_splits: model.judges_splits && rate > 0,
+            judges_splits: model.judges_splits && rate.ps_per_mib > 0,
             ahead: CopiedAhead::new(shape),
             experts: shape.layers().iter().map(|layer| layer.experts).collect(),
             buffers: [Ticket::default(); 2],
@@ -94,10 +99,26 @@ impl Timeline {
         }
     }
 
+    /// Whether it asks how many tokens want the experts that miss, whatever becomes of these.
+    #[must_use]
+    pub fn weighs_tokens(&self) -> bool {
+        self.judges_splits && self.costs.host_weighs_tokens()
+    }
+
     /// Keeps each step's time.
     #[must_use]
     pub fn with_steps(mut self) -> Self {
         self.keep_steps = true;
+        self
+    }
+
+    /// Prices smaller copies of this share of an expert's bytes, in millionths; nothing for 0.
+    #[must_use]
+    pub fn with_low_precision(mut self, shape: &Shape, link: &Link, size_ppm: u32) -> Self {
+        if size_ppm > 0 {
+            let small = shape.map_expert_bytes(|bytes| low_bytes(bytes, size_ppm));
+            self.low = Some(Costs::new(&small, link, &Compute::None, HostKernel::default()));
+        }
         self
     }
 
@@ -161,9 +182,10 @@ impl Timeline {
             layer,
             distinct: demand.distinct,
             host: demand.host,
+            host_further: demand.host_further,
             deferred: demand.deferred,
             dropped: demand.dropped,
-            waiting: demand.copies,
+            waiting: demand.copies + demand.low,
             alone: 0,
         };
         if demand.prefetched > 0 || self.clock.copies.is_shared() {
@@ -182,6 +204,11 @@ impl Timeline {
                 self.running.alone = self.clock.copies.demand(size, demand.copies);
             }
         }
+        if demand.low > 0 {
+            let size = self.low.as_ref().unwrap_or(&self.costs).size(layer);
+            let alone = self.clock.copies.demand(size, demand.low);
+            self.running.alone = self.running.alone.saturating_add(alone);
+        }
     }
 
     #[cold]
@@ -191,8 +218,9 @@ impl Timeline {
             layer: demand.layer,
             tokens: self.step.tokens,
             distinct: demand.distinct,
-            resident: demand.distinct.saturating_sub(misses + demand.dropped),
+            resident: demand.distinct.saturating_sub(misses + demand.dropped + demand.low),
             misses,
+            further: demand.miss_further,
             busy: self.clock.copies.left(self.clock.now),
         };
         let Judged { rule, best, uncontended, fetch_all, host_all } =
@@ -256,13 +284,18 @@ impl Timeline {
     /// The layer's experts run once they are there.
     #[inline(always)]
     pub fn finish_layer(&mut self) {
-        let Running { layer, distinct, host, deferred, dropped, waiting, alone } = self.running;
+        let Running { layer, distinct, host, host_further, deferred, dropped, waiting, alone } =
+            self.running;
         let (costs, tokens) = (&self.costs, self.step.tokens);
         let on_gpu = distinct - host - dropped;
         let mut host_done = 0;
         if host > 0 || self.clock.host_is_busy() {
-            let work = |experts: u32| costs.size(layer).host.saturating_mul(u64::from(experts));
-            let (now, later) = (work(host - deferred), work(deferred));
+            let size = costs.size(layer);
+            let work = |experts: u32, further: u32| {
+                let more = size.host_more.saturating_mul(u64::from(further));
+                size.host.saturating_mul(u64::from(experts)).saturating_add(more)
+            };
+            let (now, later) = (work(host - deferred, host_further), work(deferred, 0));
             host_done = self.clock.serve_on_host(layer, now, later);
         }
         let mut left = on_gpu;

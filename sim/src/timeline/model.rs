@@ -1,6 +1,6 @@
 //! The engine that a timeline stands for: its compute, and how copies run beside it.
 
-use hotset_cost_models::{HbmModel, HostContention, Link, MachineProfile, Picos};
+use hotset_cost_models::{HbmModel, HostContention, HostKernel, Link, MachineProfile, Picos};
 use hotset_traces::{LayerShape, Shape};
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +142,16 @@ impl TimeModel {
         Ok(())
     }
 
+    /// What the host's cores take for an expert, at the threads that serve; 0 for the first token: nobody
+    /// measured them.
+    pub(super) fn host_kernel(&self, link: &Link) -> HostKernel {
+        let beside = self.host_beside(link);
+        link.host_kernel.unwrap_or(HostKernel {
+            ps_per_mib: beside.host_ps_per_mib,
+            more_ps_per_mib: beside.more_ps_per_mib,
+        })
+    }
+
     /// Contention with the host at the threads that serve experts: of those measured, the fewest that
     /// are not fewer, else the most.
     pub(super) fn host_beside(&self, link: &Link) -> HostContention {
@@ -155,12 +165,13 @@ impl TimeModel {
             copy_permille: 1000,
             host_permille: 1000,
             host_ps_per_mib: 0,
+            more_ps_per_mib: 0,
         };
         let beside = found.or(measured.last()).copied().unwrap_or(none);
         if self.contention {
             beside
         } else {
-            HostContention { host_ps_per_mib: beside.host_ps_per_mib, ..none }
+            HostContention { copy_permille: 1000, host_permille: 1000, threads: 0, ..beside }
         }
     }
 }

@@ -11,7 +11,7 @@ impl TimeModel {
     #[must_use]
     pub fn rates(&self, link: &Link, bytes: u64) -> Rates {
         let beside = self.host_beside(link);
-        let rate = link.host_kernel.map_or(beside.host_ps_per_mib, |kernel| kernel.ps_per_mib);
+        let rate = self.host_kernel(link).ps_per_mib;
         let host_ps = u128::from(rate) * u128::from(bytes) / (1 << 20);
         let measured = !self.contention || !link.contention.host.is_empty();
         Rates {

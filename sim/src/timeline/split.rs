@@ -18,6 +18,8 @@ pub(super) struct SplitEvent {
     /// Of those, resident.
     pub resident: u32,
     pub misses: u32,
+    /// Tokens that want those, beyond one each; taken to be spread evenly over them.
+    pub further: u32,
     /// What the link still has to do before copies of this event.
     pub busy: u64,
 }
@@ -66,7 +68,12 @@ fn takes(costs: &Costs, event: &SplitEvent, fetched: u32, slowed: Slowdown) -> u
     let size = costs.size(event.layer);
     let queued = size.queued.saturating_mul(u64::from(fetched)).saturating_add(event.busy);
     let copies = if fetched > 0 { queued.max(size.demand(fetched)) } else { event.busy };
-    let work = size.host.saturating_mul(u64::from(event.misses - fetched));
+    let served = event.misses - fetched;
+    let further = u64::from(event.further) * u64::from(served) / u64::from(event.misses.max(1));
+    let work = size
+        .host
+        .saturating_mul(u64::from(served))
+        .saturating_add(size.host_more.saturating_mul(further));
     let (mut host_ends, mut copies_end) = (0, copies);
     if work > 0 {
         let ends = beside(
@@ -83,7 +90,7 @@ fn takes(costs: &Costs, event: &SplitEvent, fetched: u32, slowed: Slowdown) -> u
 
 #[cfg(test)]
 mod tests {
-    use hotset_cost_models::{Contention, HostContention, Link};
+    use hotset_cost_models::{Contention, HostContention, HostKernel, Link};
     use hotset_traces::Shape;
 
     use super::*;
@@ -98,15 +105,24 @@ mod tests {
                 copy_permille: 1600,
                 host_permille: 1200,
                 host_ps_per_mib: 9,
+                more_ps_per_mib: 0,
             }],
             ..Contention::default()
         };
         let shape = Shape::uniform(1, 8, 4).unwrap().with_expert_bytes(1 << 20);
-        Costs::new(&shape, &link, &Compute::None, 9)
+        Costs::new(&shape, &link, &Compute::None, HostKernel { ps_per_mib: 9, more_ps_per_mib: 3 })
     }
 
     fn event(misses: u32, busy: u64) -> SplitEvent {
-        SplitEvent { layer: 0, tokens: 1, distinct: 4, resident: 4 - misses, misses, busy }
+        SplitEvent {
+            layer: 0,
+            tokens: 1,
+            distinct: 4,
+            resident: 4 - misses,
+            misses,
+            further: 0,
+            busy,
+        }
     }
 
     #[test]
@@ -120,6 +136,16 @@ mod tests {
         // Of four, one copied is best for both: the host's three end at 33, the copy at 32.
         let judged = judge(&costs(), &event(4, 0), 0, slowed);
         assert_eq!((judged.best, judged.uncontended, judged.rule), (33, 33, 36));
+    }
+
+    #[test]
+    fn what_many_tokens_want_takes_the_host_longer() {
+        let alone = Slowdown { copy: 1000, host: 1000 };
+        let busy = SplitEvent { further: 9, ..event(3, 0) };
+        let judged = judge(&costs(), &busy, 0, alone);
+        // Three experts of four tokens each: 3 x 9 + 9 x 3 = 54 on the host; one copied leaves 36.
+        assert_eq!((judged.rule, judged.best, judged.fetch_all), (54, 36, 60));
+        assert_eq!(judge(&costs(), &event(3, 0), 0, alone).rule, 27);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Small traces for tests: random from a seed, or written out.
 
-use hotset_traces::{Ids, LayerShape, Sequence, Shape, Trace, TraceBuilder};
+use hotset_traces::{Ids, LayerShape, Sequence, Shape, Trace, TraceBuilder, Weights};
 
 /// A stream of numbers from a seed (SplitMix64).
 pub struct Numbers(pub u64);
@@ -31,6 +31,20 @@ impl Numbers {
 /// Three sequences with prompts, answers and some verified drafts over layers that differ in
 /// experts and sizes, with predictions one and two layers ahead, right about half of the time.
 pub fn random_trace(seed: u64) -> Trace {
+    random_builder(seed).build().unwrap()
+}
+
+/// [`random_trace`] with weights that halve with each rank.
+pub fn random_weighted(seed: u64) -> Trace {
+    let builder = random_builder(seed);
+    let bare = random_trace(seed);
+    let layers = bare.shape().layers().iter();
+    let row: Vec<f32> =
+        layers.flat_map(|layer| (1..=layer.top_k).map(|rank| 0.5f32.powi(rank as i32))).collect();
+    builder.weights(Weights::F32(row.repeat(bare.tokens()))).build().unwrap()
+}
+
+fn random_builder(seed: u64) -> TraceBuilder {
     let mut numbers = Numbers(seed);
     let layers: Vec<LayerShape> = (0..1 + numbers.below(4))
         .map(|number| LayerShape {
@@ -80,8 +94,6 @@ pub fn random_trace(seed: u64) -> Trace {
         .sequences(sequences)
         .phases(phases)
         .predictions(2, width, Ids::U16(predictions))
-        .build()
-        .unwrap()
 }
 
 /// Decode tokens of one sequence, `rows[token][layer]` experts each, of `experts` in each layer.

@@ -22,6 +22,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Model, ModelError};
+use crate::bounded::read_text;
 use fields::Fields;
 use names::{COUNT, HEADS, HIDDEN, KV_HEADS, TOP_K, WIDTH, with_synonyms};
 
@@ -120,6 +121,9 @@ pub enum UnknownKeys {
     Allow,
 }
 
+/// The most that a configuration may take, in MiB; those that are published take kilobytes.
+const MOST_MIB: u64 = 16;
+
 impl Model {
     /// From the text of a `config.json`.
     ///
@@ -156,7 +160,8 @@ impl Model {
         path: &Path,
         unknown: UnknownKeys,
     ) -> Result<Self, ModelError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ModelError::io(path, source))?;
+        let text = read_text(path, MOST_MIB, "configuration");
+        let text = text.map_err(|source| ModelError::io(path, source))?;
         Self::from_config_str_with(&text, &path.display().to_string(), unknown)
     }
 
