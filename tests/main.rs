@@ -6,6 +6,7 @@ mod compare;
 mod conform;
 mod experiment;
 mod flags;
+mod formats;
 mod hostile;
 mod imports;
 mod inputs;

@@ -126,8 +126,8 @@
         marks.push(Plot.dot(its, { x, y, fill: colour(name), r: 2.5, symbol: SYMBOLS[index] }));
       }
       marks.push(Plot.tip(there, Plot.pointer({ x, y, title: (row) => `${row[z]}\n${told(one, row, [x, "capacity_slots", y, "hit_percent"])}` })));
-      return { names, chart: Plot.plot({ width, height: Math.min(380, Math.max(260, width * 0.6)), marginLeft: 54, style: STYLE, grid: true,
-        x: { label: one.of[x].heading, nice: true, ticks: width < 450 ? 5 : undefined }, y: { label: one.of[y].heading, nice: true, zero: figure.level === null }, marks }) };
+      return { names, chart: Plot.plot({ width, height: Math.min(380, Math.max(260, width * 0.6)), marginLeft: 54, marginBottom: 42, style: STYLE, grid: true,
+        x: { label: one.of[x].heading, labelOffset: 38, nice: true, ticks: width < 450 ? 5 : undefined }, y: { label: one.of[y].heading, nice: true, zero: figure.level === null }, marks }) };
     },
     points(figure, one, rows, width) {
       const { x, y, series: z } = figure;
@@ -147,8 +147,8 @@
       }
       const more = Object.keys(one.of).filter((name) => [x, y, "point", "capacity_slots", "ms_per_token", "error_percent"].includes(name));
       marks.push(Plot.tip(there, Plot.pointer({ x, y, title: (row) => `${row[z]}\n${told(one, row, more)}` })));
-      return { names, chart: Plot.plot({ width, height: Math.min(400, Math.max(270, width * 0.6)), marginLeft: 54, style: STYLE, grid: true, color: { type: "identity" },
-        x: { label: one.of[x].heading, nice: true, ticks: width < 450 ? 5 : undefined }, y: { label: one.of[y].heading, nice: true, zero: true }, marks }) };
+      return { names, chart: Plot.plot({ width, height: Math.min(400, Math.max(270, width * 0.6)), marginLeft: 54, marginBottom: 42, style: STYLE, grid: true, color: { type: "identity" },
+        x: { label: one.of[x].heading, labelOffset: 38, nice: true, ticks: width < 450 ? 5 : undefined }, y: { label: one.of[y].heading, nice: true, zero: true }, marks }) };
     },
     stacked(figure, one, rows, width) {
       const { label, parts } = figure, heading = (name) => one.of[name].heading;
@@ -181,8 +181,8 @@
       const { label, estimate, low, high } = figure;
       const all = [...new Map(rows.filter((row) => row[estimate] !== null).map((row) => [row[label], row])).values()];
       const { marginLeft, tickFormat } = labelled(all, label, width);
-      const chart = Plot.plot({ width, height: all.length * 24 + 56, marginLeft, marginRight: 24, style: STYLE,
-        x: { label: one.of[estimate].heading, grid: true, nice: true, ticks: width < 450 ? 4 : undefined }, y: { label: null, domain: all.map((row) => row[label]), tickFormat },
+      const chart = Plot.plot({ width, height: all.length * 24 + 66, marginLeft, marginRight: 24, marginBottom: 42, style: STYLE,
+        x: { label: one.of[estimate].heading, labelOffset: 38, grid: true, nice: true, ticks: width < 450 ? 4 : undefined }, y: { label: null, domain: all.map((row) => row[label]), tickFormat },
         marks: [Plot.ruleX([0], { stroke: "currentColor", strokeDasharray: "3 2" }),
           Plot.ruleY(all, { y: label, x1: low, x2: high, stroke: "var(--s0)", strokeWidth: 2.5 }),
           Plot.dot(all, { y: label, x: estimate, fill: "var(--s1)", r: 4.5, symbol: "diamond2" }),

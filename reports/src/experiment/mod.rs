@@ -30,7 +30,7 @@ pub fn semantic(report: &SemanticReport) -> Result<Output, RenderError> {
     sheets.extend(left_out(&report.left_out));
     let mut output = Output::new(report, sheets)?;
     output.flat = Some(flat(&report.blocks));
-    output.page = Some(page::experiment(&report.trace.name, &report.blocks, &report.verdicts));
+    output.page = Some(page::experiment(&report.trace.name, &report.blocks));
     output.warnings = report.warnings.clone();
     Ok(output)
 }
@@ -50,7 +50,7 @@ pub fn prefetch(report: &PrefetchReport) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets)?;
     let blocks = std::slice::from_ref(&report.block);
     output.flat = Some(flat(blocks));
-    output.page = Some(page::experiment(&report.trace.name, blocks, &report.verdicts));
+    output.page = Some(page::experiment(&report.trace.name, blocks));
     output.warnings = report.warnings.clone();
     Ok(output)
 }

@@ -11,14 +11,18 @@ pub(super) fn heading(column: &Column) -> String {
     match column.heading.as_str() {
         "" => column.name.clone(),
         // A break behind a hyphen is one word's.
-        heading => heading.replace("-\n", "-").replace('\n', " "),
+        heading => heading.replace("-\n", "-").replace("\n/", "/").replace('\n', " "),
     }
 }
 
 /// Title, filter, table, note.
 pub(super) fn of_sheet(page: &mut String, sheet: &Sheet) {
-    let (first, rest) = sheet.title.split_once('\n').unwrap_or((&sheet.title, ""));
-    open(page, first, rest);
+    // What stands before an empty line is of everything that follows.
+    let (before, title) = sheet.title.rsplit_once("\n\n").unwrap_or(("", &sheet.title));
+    if !before.trim().is_empty() {
+        page.push_str(&format!("<p class=\"note\">{}</p>\n", lines(before.trim())));
+    }
+    open(page, title);
     page.push_str("<div class=\"scroll\" tabindex=\"0\"><table>");
     head(page, &sheet.columns);
     page.push_str("<tbody>\n");
@@ -38,7 +42,7 @@ pub(super) fn of_sheet(page: &mut String, sheet: &Sheet) {
 
 /// The same without rows, which the script takes from the page's data.
 pub(super) fn filled_by_script(page: &mut String, data: &Data) {
-    open(page, &data.sheet.title, "");
+    open(page, &data.sheet.title);
     page.push_str(&format!(
         "<div class=\"scroll\" tabindex=\"0\"><table data-rows=\"{}\" id=\"table-{0}\">",
         escape(data.name)
@@ -47,13 +51,10 @@ pub(super) fn filled_by_script(page: &mut String, data: &Data) {
     page.push_str("<tbody></tbody></table></div>\n</section>\n");
 }
 
-fn open(page: &mut String, first: &str, rest: &str) {
+fn open(page: &mut String, title: &str) {
     page.push_str("<section class=\"table\">\n");
-    if !first.trim().is_empty() {
-        page.push_str(&format!("<h2>{}</h2>\n", escape(first)));
-    }
-    if !rest.trim().is_empty() {
-        page.push_str(&format!("<p class=\"note\">{}</p>\n", lines(rest.trim())));
+    if !title.trim().is_empty() {
+        page.push_str(&format!("<h2>{}</h2>\n", escape(title)));
     }
     page.push_str(
         "<p class=\"controls\"><input type=\"search\" placeholder=\"filter rows by words\" \
@@ -91,12 +92,12 @@ mod tests {
     #[test]
     fn numbers_have_all_their_digits_beside_those_shown() {
         let columns = vec![Column::left("pol\nicy", "policy"), Column::right("hit\n%", "hit")];
-        let mut sheet = Sheet::new("a <b>\nc", columns);
+        let mut sheet = Sheet::new("of all\n\na <b>\nc", columns);
         sheet.rows.push(vec!["<i>".into(), Cell::Number(1.0 / 3.0, 2)]);
         sheet.rows.push(vec!["x".into(), Cell::Empty]);
         let mut page = String::new();
         of_sheet(&mut page, &sheet);
-        assert!(page.contains("<h2>a &lt;b&gt;</h2>"), "{page}");
+        assert!(page.contains("<h2>a &lt;b&gt; c</h2>"), "{page}");
         let row =
             "<tr><td class=\"left\">&lt;i&gt;</td><td data-v=\"0.3333333333333333\">0.33</td></tr>";
         assert!(page.contains(row), "{page}");

@@ -2,7 +2,7 @@
 
 use hotset_sim::{Breakdown, LinkPrice, Report, Row, Settings, Window};
 
-use super::{Data, Figure, Page, Shape, told, verdict};
+use super::{Data, Figure, Page, Shape, positive, told, verdict};
 use crate::{Cell, Columns, Field, Sheet, one_line};
 
 /// A row over one link; over none where nothing is priced.
@@ -144,7 +144,7 @@ fn figures(sheet: &Sheet) -> Vec<Figure> {
             lines(vec!["belady_ratio"], Some(1.0)),
         ),
     ];
-    let parts = told(&PARTS);
+    let parts = positive(sheet, &PARTS);
     if !parts.is_empty() {
         let spent = figure(
             "spent",

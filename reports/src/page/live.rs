@@ -2,7 +2,7 @@
 
 use hotset_sim::{LiveReport, LiveRow};
 
-use super::{Data, Figure, Page, Shape};
+use super::{Data, Figure, Page, Shape, positive};
 use crate::{Cell, Columns, Field, one_line};
 
 const COLUMNS: &[Field<LiveRow>] = &[
@@ -42,7 +42,8 @@ pub(crate) fn live(report: &LiveReport, passed: bool) -> Page {
         switches: vec![],
         shape,
     };
-    let parts = vec!["compute_ms", "slowed_ms", "exposed_demand_ms", "exposed_prefetch_ms"];
+    let all = ["compute_ms", "slowed_ms", "exposed_demand_ms", "exposed_prefetch_ms"];
+    let parts = positive(&sheet, &all);
     Page {
         title: format!("Predicted against live runs: {}", one_line(&report.machine)),
         verdict: format!(

@@ -12,7 +12,7 @@ pub(crate) mod verdict;
 
 use serde::Serialize;
 
-use crate::Sheet;
+use crate::{Cell, Sheet};
 
 pub(crate) use compare::comparison;
 pub(crate) use experiment::experiment;
@@ -133,10 +133,19 @@ pub enum Shape {
 }
 
 /// Of these columns those in which some row says something.
-pub(crate) fn told(sheet: &Sheet, names: &[&'static str]) -> Vec<&'static str> {
+fn told(sheet: &Sheet, names: &[&'static str]) -> Vec<&'static str> {
+    with_some(sheet, names, |cell| *cell != Cell::Empty)
+}
+
+/// Of these columns those in which some row has more than nothing.
+fn positive(sheet: &Sheet, names: &[&'static str]) -> Vec<&'static str> {
+    with_some(sheet, names, |cell| matches!(cell, Cell::Number(value, _) if *value > 0.0))
+}
+
+fn with_some(sheet: &Sheet, names: &[&'static str], is: fn(&Cell) -> bool) -> Vec<&'static str> {
     let is_told = |name: &&'static str| {
         let index = sheet.columns.iter().position(|column| column.name == **name);
-        index.is_some_and(|index| sheet.rows.iter().any(|row| row[index] != crate::Cell::Empty))
+        index.is_some_and(|index| sheet.rows.iter().any(|row| is(&row[index])))
     };
     names.iter().copied().filter(is_told).collect()
 }

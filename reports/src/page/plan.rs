@@ -3,6 +3,7 @@
 use hotset_planning::{FitVerdict, MemoryLine, PlanReport, Point, Speed, WhatIf};
 
 use super::{Data, Figure, Page, Shape, told};
+use crate::sheet::thousands;
 use crate::{Cell, Column, Columns, Field, Sheet, one_line};
 
 fn gib(bytes: u64) -> f64 {
@@ -134,13 +135,16 @@ fn verdict(report: &PlanReport) -> String {
             speed.timeline.tokens_per_s, speed.no_overlap.tokens_per_s, speed.perfect.tokens_per_s
         )
     });
+    let users = match report.asked.users {
+        1 => "1 user".to_owned(),
+        users => format!("{} users", thousands(users.into())),
+    };
     format!(
-        "{} on {}: {}, {how}, with {} users of {} tokens. {speed}",
+        "{} on {}: {}, {how}, with {users} of {} tokens. {speed}",
         one_line(&report.model.name),
         one_line(&report.machine.name),
         fit.verdict.name(),
-        report.asked.users,
-        report.asked.context,
+        thousands(report.asked.context),
     )
 }
 
@@ -148,8 +152,7 @@ fn speed(point: &Point, of: fn(&Speed) -> f64) -> Cell {
     Cell::number(point.speed.as_ref().map(of), 1)
 }
 
-const POINTS: &[Field<Point>] = &[
-    Field::left("setting", "setting", |point| one_line(&point.values.join(" ")).into()),
+const SPEEDS: &[Field<Point>] = &[
     Field::right("slots %", "slots_percent", |point| Cell::Number(point.slots_share * 100.0, 1)),
     Field::right("nothing overlaps, tokens/s", "no_overlap_tokens_per_s", |point| {
         speed(point, |speed| speed.no_overlap.tokens_per_s)
@@ -162,9 +165,23 @@ const POINTS: &[Field<Point>] = &[
     }),
 ];
 
-/// The page of a plan's what-ifs.
-pub(crate) fn what_if(report: &WhatIf) -> Page {
-    let sheet = Columns::of(POINTS).sheet("", &report.points);
+/// The setting of a point, as `users 4, context 8192`.
+fn setting(report: &WhatIf, point: &Point) -> String {
+    let values = report.axes.iter().zip(&point.values);
+    let named = values.map(|(axis, value)| format!("{} {}", axis.name(), one_line(value)));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// The page of a plan's what-ifs; `table` is that of the terminal, whose plot the page draws itself.
+pub(crate) fn what_if(report: &WhatIf, table: Sheet) -> Page {
+    let mut columns = Columns::of(&[]);
+    columns.add(Column::left("setting", "setting"), |point: &Point| setting(report, point).into());
+    for (index, axis) in report.axes.iter().enumerate() {
+        columns.add(Column::left(axis.name(), axis.name()), move |point: &Point| {
+            point.values.get(index).map_or(Cell::Empty, |value| one_line(value).into())
+        });
+    }
+    let sheet = columns.and(SPEEDS).sheet("", &report.points);
     let fastest = report
         .points
         .iter()
@@ -178,10 +195,10 @@ pub(crate) fn what_if(report: &WhatIf) -> Page {
             "The fastest of {} settings is {}, with {rate:.1} tokens a second. All are predictions from \
              rates, not measurements: the spans say how much depends on what overlaps.",
             report.points.len(),
-            one_line(&point.values.join(" ")),
+            setting(report, point),
         )
     });
-    Page {
+    let mut page = Page {
         title: format!("What if: {} on {}", one_line(&report.model), one_line(&report.machine)),
         verdict,
         data: vec![data("points", sheet)],
@@ -198,6 +215,19 @@ pub(crate) fn what_if(report: &WhatIf) -> Page {
                 high: "perfect_tokens_per_s",
             },
         }],
-        sheets: None,
+        sheets: Some(vec![table]),
+    };
+    if let [x, y] = report.axes[..] {
+        let field = Figure {
+            name: "axes",
+            title: format!("Tokens a second by {} and {}", x.name(), y.name()),
+            reading: "A field a setting on the timeline, bright is faster; where nothing runs there is none."
+                .to_owned(),
+            data: "points",
+            switches: vec![],
+            shape: Shape::Heat { x: x.name(), y: y.name(), value: vec!["timeline_tokens_per_s", "slots_percent"] },
+        };
+        page.figures.push(field);
     }
+    page
 }

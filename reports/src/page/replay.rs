@@ -3,7 +3,7 @@
 use hotset_sim::{LayerRow, LayerTime, ReplayReport, Row, Window};
 
 use super::compare::{Over, PARTS};
-use super::{Data, Figure, Page, Shape, told};
+use super::{Data, Figure, Page, Shape, positive, told};
 use crate::{Cell, Columns, Field, one_line};
 
 /// A layer over one link; over none where nothing is priced.
@@ -58,13 +58,13 @@ pub(crate) fn in_full(report: &ReplayReport) -> Page {
     let mut figures = vec![Figure {
         name: "layers",
         title: "Layer by layer".to_owned(),
-        reading: "A field a layer and phase; the darker of two layers with the same experts asked for is the one that waits."
+        reading: "A field a layer and phase, bright is more: which layers find their experts, and which wait."
             .to_owned(),
         data: "layers",
         switches: vec![],
         shape: Shape::Heat { x: "layer", y: "phase", value: values },
     }];
-    let parts = told(&rows, &PARTS);
+    let parts = positive(&rows, &PARTS);
     if !parts.is_empty() {
         let spent = Figure {
             name: "spent",
