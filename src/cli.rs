@@ -1,5 +1,6 @@
 //! The flags and their help.
 
+mod diff;
 mod experiment;
 mod machines;
 mod plan;
@@ -16,6 +17,7 @@ use hotset::sim::{PREFILL_CHUNK, PhaseFilter, Scope, Semantics, Shuffle};
 use crate::output::OutputArgs;
 use crate::parse;
 
+pub use diff::DiffArgs;
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
@@ -63,6 +65,8 @@ pub enum Command {
     VerifyLive(VerifyLiveArgs),
     /// Hold plans against what people measured: predictions, ranges and errors of every report
     VerifyPlan(VerifyPlanArgs),
+    /// Tell what changed between two results; exit code 1 where they differ
+    Diff(DiffArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ
     Conform(ConformArgs),
     /// Import, export, cut, describe or check router traces

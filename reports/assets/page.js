@@ -90,9 +90,10 @@
     for (const name of names) {
       const button = element("button", { type: "button", "aria-pressed": String(look(name).on) }, swatch(name), name);
       button.addEventListener("click", () => {
+        const holder = legend.parentNode;
         look(name).on = !look(name).on;
         redraw();
-        const again = [...legend.parentNode.querySelectorAll(".legend button")].find((other) => other.textContent === name);
+        const again = [...holder.querySelectorAll(".legend button")].find((other) => other.textContent === name);
         again?.focus();
       });
       legend.append(button);
@@ -171,7 +172,7 @@
       const { marginLeft, tickFormat } = labelled(rows, y, width), columns = distinct(rows, x).length;
       const every = Math.ceil(columns / (width / 26));
       const chart = Plot.plot({ width, height: distinct(rows, y).length * 46 + 56, marginLeft, style: STYLE, padding: 0.04,
-        x: { label: one.of[x].heading || x, tickFormat: (layer, i) => (i % every ? "" : String(layer)) }, y: { label: null, tickFormat },
+        x: { type: "band", domain: distinct(rows, x), label: one.of[x].heading || x, tickFormat: (layer, i) => (i % every ? "" : String(layer)) }, y: { type: "band", domain: distinct(rows, y), label: y === "phase" ? null : one.of[y].heading, tickFormat },
         color: { scheme: "cividis", label: one.of[value].heading, legend: true, width: Math.min(260, width) },
         marks: [Plot.cell(rows.filter((row) => row[value] !== null), { x, y, fill: value, tip: true,
           title: (row) => `${row[y]}, ${x} ${row[x]}\n${told(one, row, ["hit_percent", "experts_per_step", "demand_per_token", "prefetch_per_token", "ms_per_token"])}` })] });

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod conform;
+pub mod diff;
 pub mod experiment;
 mod layers;
 pub mod link;
