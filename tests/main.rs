@@ -4,6 +4,7 @@ mod answers;
 mod common;
 mod compare;
 mod conform;
+mod diff;
 mod experiment;
 mod flags;
 mod formats;
