@@ -58,6 +58,6 @@ fn what_is_no_result_is_refused() {
     let text = text.to_str().unwrap();
     refused(&["diff", text, &other], &["text", "not a result in JSON"]);
     refused(&["diff", &other, &other], &["other", "schema", "--format json"]);
-    refused(&["diff", &other, "nowhere.json"], &["nowhere.json"]);
+    refused(&["diff", "nowhere.json", &other], &["nowhere.json"]);
     refused(&["diff", &other, &other, "-o", &other], &["other"]);
 }
