@@ -21,6 +21,7 @@ mod outputs;
 mod plan;
 mod receipts;
 mod replay;
+mod schemas;
 mod sweep;
 mod trace;
 mod verify_plan;
