@@ -54,14 +54,14 @@ fn numbers_are_the_same_in_every_format() {
         let text = |name: &str| row[name].as_str().unwrap();
         let number = |name: &str| row[name].as_f64().unwrap();
         let (policy, phase, slots) = (text("policy"), text("phase"), &row["capacity_slots"]);
-        let link = &row["links"][0];
+        let (link, in_slots) = (&row["links"][0], slots.to_string());
         let ms = link["timeline_ms_per_token"].as_f64().unwrap();
 
         let same = |one: &&BTreeMap<String, String>| {
             one["policy"] == policy
                 && one["phase"] == phase
                 && one["window"] == "all"
-                && one["capacity_slots"] == slots.to_string()
+                && one["capacity_slots"] == in_slots
         };
         let in_csv = flat.iter().find(same).unwrap();
         for (name, value) in [
