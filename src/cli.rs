@@ -1,6 +1,7 @@
 //! The flags and their help.
 
 mod advise;
+mod diff;
 mod experiment;
 mod machines;
 mod plan;
@@ -18,6 +19,7 @@ use crate::output::OutputArgs;
 use crate::parse;
 
 pub use advise::AdviseArgs;
+pub use diff::DiffArgs;
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
@@ -67,6 +69,8 @@ pub enum Command {
     VerifyLive(VerifyLiveArgs),
     /// Hold plans against what people measured: predictions, ranges and errors of every report
     VerifyPlan(VerifyPlanArgs),
+    /// Tell what changed between two results; exit code 1 where they differ
+    Diff(DiffArgs),
     /// Compare an engine's decision log with a policy; exit code 1 where they differ
     Conform(ConformArgs),
     /// Import, export, cut, describe or check router traces

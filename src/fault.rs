@@ -9,7 +9,7 @@ use hotset::planning::PlanError;
 use hotset::planning::engine::UnknownEngine;
 use hotset::planning::verify::ReportError;
 use hotset::policies::PolicyError;
-use hotset::reports::{RenderError, visible};
+use hotset::reports::{DiffError, RenderError, visible};
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
@@ -69,6 +69,9 @@ pub enum Fault {
     /// A link's profile.
     #[error(transparent)]
     Profile(#[from] ProfileError),
+    /// Results that cannot be compared.
+    #[error(transparent)]
+    Diff(#[from] DiffError),
     /// A result that cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),

@@ -62,6 +62,7 @@ fn run(cli: Cli, typed: &[typed::Typed]) -> Result<Ending, Fault> {
         Command::Preflight(args) => commands::plan::preflight(&args),
         Command::VerifyLive(args) => commands::verify_live::run(&args),
         Command::VerifyPlan(args) => commands::verify_plan::run(&args),
+        Command::Diff(args) => commands::diff::run(&args),
         Command::Conform(args) => commands::conform::run(&args),
         Command::Trace(TraceCommand::Import(args)) => commands::trace::import(&args),
         Command::Trace(TraceCommand::Export(args)) => commands::trace::export(&args),

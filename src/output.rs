@@ -38,6 +38,8 @@ pub enum FormatName {
     Csv,
     /// Markdown tables
     Markdown,
+    /// One self-contained page with charts
+    Html,
 }
 
 impl From<FormatName> for Format {
@@ -47,6 +49,7 @@ impl From<FormatName> for Format {
             FormatName::Json => Self::Json,
             FormatName::Csv => Self::Csv,
             FormatName::Markdown => Self::Markdown,
+            FormatName::Html => Self::Html,
         }
     }
 }
@@ -61,6 +64,7 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
     for sheet in output.sheets.iter_mut().chain(output.wide.iter_mut().flatten()) {
         sheet.note = with_flags(&sheet.note);
     }
+    output.command = Some(typed());
     let text = with_flags(&output.render(args.format.into())?);
     for warning in &output.warnings {
         eprintln!("warning: {}", visible(&with_flags(warning)));
@@ -68,6 +72,21 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
     match &args.output {
         Some(path) => write_whole(path, text.as_bytes()),
         None => print(&text),
+    }
+}
+
+/// The command as it was typed, to be typed again.
+fn typed() -> String {
+    let arguments = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once("hotset".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,%+@-".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 

@@ -13,6 +13,7 @@ pub fn comparison(report: &Report) -> Result<Output, RenderError> {
     output.wide = Some(sheets(report, true));
     output.flat = Some(flat_rows(&report.settings, &report.rows));
     output.warnings = report.warnings.clone();
+    output.page = Some(crate::page::comparison(report, beside(report)));
     Ok(output)
 }
 
@@ -108,7 +109,13 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     if let Some(last) = sheets.last_mut() {
         last.note = note(report, wide);
     }
-    sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
+    sheets.extend(beside(report));
+    sheets
+}
+
+/// What is told of some comparisons beside their rows: splits of misses, loads.
+pub(crate) fn beside(report: &Report) -> Vec<Sheet> {
+    let mut sheets = crate::misses::sheets(&report.settings, &report.rows);
     sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets
 }

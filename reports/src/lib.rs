@@ -1,4 +1,4 @@
-//! Results for people and programs: terminal tables, CSV, JSON and Markdown.
+//! Results for people and programs: terminal tables, CSV, JSON, Markdown and HTML.
 //!
 //! A command makes an [`Output`]: its result for JSON and the same as [`Sheet`]s. Every text
 //! format is rendered from the sheets, one file a format.
@@ -8,11 +8,14 @@ mod clean;
 mod columns;
 mod compare;
 mod csv_export;
+mod diff;
 mod experiment;
+mod html;
 mod live;
 mod loaded;
 mod markdown;
 mod misses;
+mod page;
 mod placed;
 mod plan;
 mod replay;
@@ -30,8 +33,10 @@ pub use advice::advice;
 pub use clean::{one_line, visible};
 pub use columns::{Columns, Field};
 pub use compare::comparison;
+pub use diff::{Change, DiffError, Difference, diff, difference, read_result};
 pub use experiment::{prefetch, semantic};
 pub use live::{LiveChecks, live};
+pub use page::{Data, Figure, Page, Shape};
 pub use placed::placed;
 pub use plan::{plan, preflight};
 pub use replay::in_full;
@@ -51,6 +56,8 @@ pub enum Format {
     Csv,
     /// Markdown tables.
     Markdown,
+    /// One HTML file with pictures, which loads nothing.
+    Html,
 }
 
 /// What a command prints.
@@ -63,8 +70,12 @@ pub struct Output {
     pub wide: Option<Vec<Sheet>>,
     /// For CSV, where that needs another layout than the sheets for people.
     pub flat: Option<Sheet>,
-    /// Warnings; they go beside the output, not into it (JSON has them inside).
+    /// Warnings; they go beside the output, not into it (JSON and HTML have them inside).
     pub warnings: Vec<String>,
+    /// For HTML: the answer, and what is drawn.
+    pub page: Option<Page>,
+    /// For HTML: the command that made the result.
+    pub command: Option<String>,
 }
 
 /// Why an output could not be rendered.
@@ -90,7 +101,8 @@ impl Output {
             list => drop(json.insert("results".to_owned(), list)),
         }
         let json = json.into();
-        Ok(Self { json, sheets, wide: None, flat: None, warnings: Vec::new() })
+        let (wide, flat, page, command) = (None, None, None, None);
+        Ok(Self { json, sheets, wide, flat, warnings: Vec::new(), page, command })
     }
 
     /// Renders the output; the text ends with a line break.
@@ -104,6 +116,7 @@ impl Output {
             Format::Markdown => {
                 Ok(join(self.wide.as_ref().unwrap_or(&self.sheets), markdown::render))
             }
+            Format::Html => html::render(self),
             Format::Csv => match &self.flat {
                 Some(sheet) => csv_export::render(sheet),
                 None => csv_export::render_all(&self.sheets),

@@ -73,6 +73,7 @@ pub fn live(report: &LiveReport, checks: &LiveChecks) -> Result<Output, RenderEr
     if !report.prefetch_effects.is_empty() {
         output.sheets.push(effects(&report.prefetch_effects));
     }
+    output.page = Some(crate::page::live(report, checks.passed()));
     output.flat = Some(setting().and(POINT).and(TOKENS).and(SPENT).sheet("", rows));
     Ok(output)
 }

@@ -7,7 +7,7 @@ use crate::clean::{one_line, visible};
 pub(crate) fn render(sheet: &Sheet) -> String {
     let mut text = String::new();
     if !sheet.title.is_empty() {
-        text.push_str(&format!("### {}\n\n", visible(&sheet.title).replace('\n', " · ")));
+        text.push_str(&format!("### {}\n\n", inert(&visible(&sheet.title)).replace('\n', " · ")));
     }
     let headings = sheet.columns.iter().map(|column| match column.heading.as_str() {
         "" => escape(&column.name),
@@ -20,7 +20,7 @@ pub(crate) fn render(sheet: &Sheet) -> String {
         line(&mut text, row.iter().map(|cell| escape(&cell.for_people())));
     }
     if !sheet.note.is_empty() {
-        text.push_str(&format!("\n{}\n", visible(&sheet.note)));
+        text.push_str(&format!("\n{}\n", inert(&visible(&sheet.note))));
     }
     text
 }
@@ -30,7 +30,12 @@ fn line(text: &mut String, cells: impl Iterator<Item = String>) {
 }
 
 fn escape(cell: &str) -> String {
-    one_line(cell).replace('|', "\\|")
+    inert(&one_line(cell)).replace('|', "\\|")
+}
+
+/// No element and no link: a viewer loads what a name points to.
+fn inert(text: &str) -> String {
+    text.replace('<', "&lt;").replace("](", "]\\(")
 }
 
 #[cfg(test)]
@@ -44,6 +49,15 @@ mod tests {
         let mut sheet = Sheet::new("one\ntwo", columns);
         sheet.rows.push(vec!["x|y\nz".into(), Cell::Count(1000)]);
         let expected = "### one · two\n\n| a b | h200-pcie |\n| :-- | --: |\n| x\\|y z | 1,000 |\n";
+        assert_eq!(render(&sheet), expected);
+    }
+
+    #[test]
+    fn names_are_neither_elements_nor_links() {
+        let mut sheet = Sheet::new("<b>", vec![Column::left("a", "a")]);
+        sheet.rows.push(vec!["![x](y)<i>".into()]);
+        sheet.note = "<u>".to_owned();
+        let expected = "### &lt;b>\n\n| a |\n| :-- |\n| ![x]\\(y)&lt;i> |\n\n&lt;u>\n";
         assert_eq!(render(&sheet), expected);
     }
 

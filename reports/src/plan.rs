@@ -42,6 +42,7 @@ pub fn plan(report: &PlanReport) -> Result<Output, RenderError> {
     }
     let mut output = Output::new(report, sheets)?;
     output.warnings.clone_from(&report.warnings);
+    output.page = Some(crate::page::plan(report));
     Ok(output)
 }
 

@@ -22,6 +22,7 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets)?;
     output.flat = Some(flat_rows(&report.settings, &report.rows));
     output.warnings.clone_from(&report.warnings);
+    output.page = Some(crate::page::in_full(report));
     Ok(output)
 }
 

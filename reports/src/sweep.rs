@@ -2,7 +2,7 @@
 
 use hotset_sim::{Knee, KneeRule, Report, Row, SweepReport, Window};
 
-use crate::compare::{flat_rows, headline, prefetches};
+use crate::compare::{beside, flat_rows, headline, prefetches};
 use crate::sheet::thousands;
 use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
@@ -17,6 +17,9 @@ pub fn sweep(report: &SweepReport) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets(report))?;
     output.flat = Some(flat_rows(&report.report.settings, &report.report.rows));
     output.warnings = report.report.warnings.clone();
+    let mut below = beside(&report.report);
+    below.push(knees(&report.knees));
+    output.page = Some(crate::page::comparison(&report.report, below));
     Ok(output)
 }
 
@@ -146,8 +149,7 @@ fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
     if let Some(first) = sheets.first_mut() {
         first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
-    sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
-    sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
+    sheets.extend(beside(report));
     sheets.push(knees(&sweep.knees));
     sheets
 }

@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod compare;
 pub mod conform;
+pub mod diff;
 pub mod experiment;
 mod layers;
 pub mod link;

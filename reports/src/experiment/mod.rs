@@ -11,7 +11,7 @@ use hotset_experiments::{
 pub(crate) use self::cells::wrap;
 use self::cells::{ends, ends_of_ratio, estimate, name};
 use crate::compare::headline;
-use crate::{Cell, Columns, Field, Output, RenderError, Sheet, one_line};
+use crate::{Cell, Columns, Field, Output, RenderError, Sheet, one_line, page};
 
 /// The experiment `semantic` in every format.
 ///
@@ -30,6 +30,7 @@ pub fn semantic(report: &SemanticReport) -> Result<Output, RenderError> {
     sheets.extend(left_out(&report.left_out));
     let mut output = Output::new(report, sheets)?;
     output.flat = Some(flat(&report.blocks));
+    output.page = Some(page::experiment(&report.trace.name, &report.blocks));
     output.warnings = report.warnings.clone();
     Ok(output)
 }
@@ -47,7 +48,9 @@ pub fn prefetch(report: &PrefetchReport) -> Result<Output, RenderError> {
     sheets.extend(verdicts(&report.verdicts));
     sheets.extend(left_out(&report.left_out));
     let mut output = Output::new(report, sheets)?;
-    output.flat = Some(flat(std::slice::from_ref(&report.block)));
+    let blocks = std::slice::from_ref(&report.block);
+    output.flat = Some(flat(blocks));
+    output.page = Some(page::experiment(&report.trace.name, blocks));
     output.warnings = report.warnings.clone();
     Ok(output)
 }
