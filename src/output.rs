@@ -12,7 +12,7 @@ use hotset::traces::{ReadProgress, Watched, write_file};
 
 use crate::fault::Fault;
 use crate::flags::with_flags;
-use crate::interrupt;
+use crate::{interrupt, session};
 
 pub use guard::refuse_outputs_that_are_inputs;
 
@@ -63,7 +63,7 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
     }
     let text = with_flags(&output.render(args.format.into())?);
     for warning in &output.warnings {
-        eprintln!("warning: {}", visible(&with_flags(warning)));
+        session::note(format!("warning: {}", visible(&with_flags(warning))));
     }
     match &args.output {
         Some(path) => write_whole(path, text.as_bytes()),
@@ -143,6 +143,10 @@ fn without_closed_reader(error: std::io::Error) -> Option<std::io::Error> {
 
 /// Prints to standard output.
 fn print(text: &str) -> Result<(), Fault> {
+    if let Some(session) = session::current() {
+        session.shown().output.push_str(text);
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match printed.map_err(without_closed_reader) {
