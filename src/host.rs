@@ -130,21 +130,25 @@ pub fn run<T: Into<OsString> + Clone>(
     .map(|(passed, shown)| Answer { output: shown.output, notes: shown.notes, passed })
 }
 
-/// Reads other programs' files as one trace: the words of `hotset trace import`, without its
-/// `--output`. Gives the notes beside.
+/// Makes a trace: the words of `hotset trace import`, `slice`, `compose` or `shuffle` behind `trace`,
+/// without their `--output`. Gives the notes beside.
 ///
 /// # Errors
 /// [`Refusal`].
-pub fn import<T: Into<OsString> + Clone>(
+pub fn trace<T: Into<OsString> + Clone>(
     words: impl IntoIterator<Item = T>,
     host: Host,
 ) -> Result<(Trace, Vec<String>), Refusal> {
-    let begin = ["trace", "import"].map(OsString::from).into_iter();
-    let end = ["--output", "unwritten.hst"].map(OsString::from);
-    let words: Vec<OsString> = begin.chain(words.into_iter().map(Into::into)).chain(end).collect();
+    let mut words = words.into_iter().map(Into::into);
+    let begin = [Some("trace".into()), words.next()].into_iter().flatten();
+    let unwritten = ["--output", "unwritten.hst"].map(OsString::from);
+    let words: Vec<OsString> = begin.chain(unwritten).chain(words).collect();
     within(host, || match parsed(words)?.0.command {
         Parsed::Trace(TraceCommand::Import(args)) => Ok(commands::trace::read(&args)?),
-        _ => Err(Refusal::Usage("this is no import".to_owned())),
+        Parsed::Trace(TraceCommand::Slice(args)) => Ok(commands::trace::sliced(&args)?),
+        Parsed::Trace(TraceCommand::Compose(args)) => Ok(commands::trace::composed(&args)?),
+        Parsed::Trace(TraceCommand::Shuffle(args)) => Ok(commands::trace::shuffled(&args)?),
+        _ => Err(Refusal::Usage("import, slice, compose and shuffle make traces".to_owned())),
     })
     .map(|(trace, shown)| (trace, shown.notes))
 }
@@ -170,7 +174,10 @@ fn parsed<T: Into<OsString> + Clone>(
 ) -> Result<(Cli, Command, ArgMatches), Refusal> {
     let refused = |told: clap::Error| {
         let text = told.to_string();
-        Refusal::Usage(text.trim().trim_start_matches("error: ").to_owned())
+        let said = ["\n\nUsage:", "\n\nFor more"].iter().fold(text.as_str(), |said, end| {
+            said.split_once(end).map_or(said, |(before, _)| before)
+        });
+        Refusal::Usage(said.trim().trim_start_matches("error: ").to_owned())
     };
     let command = Cli::command();
     let words = std::iter::once("hotset".into()).chain(words.into_iter().map(Into::into));

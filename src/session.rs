@@ -31,7 +31,7 @@ impl Follower for () {
 }
 
 /// Runs the work of one of the command's threads, within what the host needs around it.
-pub type AroundThread = fn(&mut dyn FnMut());
+pub type AroundThread = fn(&mut (dyn FnMut() + Send));
 
 /// What a command is given.
 pub struct Session {

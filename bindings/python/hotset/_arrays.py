@@ -18,6 +18,13 @@ def _read_only(array: Any) -> Any:
     return array
 
 
+def _in_order(array: Any) -> Any:
+    """The same array where it is contiguous and of this machine's byte order, else a copy."""
+    if array.flags.c_contiguous and array.dtype.isnative:
+        return array
+    return numpy.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+
+
 def _place(array: Any, wrong: Any) -> tuple[str, Any]:
     place = tuple(int(index) for index in numpy.argwhere(wrong)[0])
     return "[" + ", ".join(map(str, place)) + "]", array[place]
@@ -42,7 +49,7 @@ def ids_in_place(ids: Any) -> tuple[Any, int, int, int]:
             place, value = _place(array, wrong)
             raise HotsetError(f"ids{place} is {value}: expert ids are 0 to 65535")
         array = array.astype(numpy.uint8 if array.max() < 256 else numpy.uint16)
-    array = numpy.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    array = _in_order(array)
     tokens, layers, top_k = (int(length) for length in array.shape)
     return _read_only(array), tokens, layers, top_k
 
@@ -69,7 +76,7 @@ def weights_in_place(weights: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
                 (row, *rest), value = numpy.argwhere(wrong)[0], piece[wrong][0]
                 where = ", ".join(str(int(index)) for index in (row + first, *rest))
                 raise HotsetError(f"weights[{where}] is {value}: weights are finite")
-    array = _read_only(numpy.ascontiguousarray(array))
+    array = _read_only(_in_order(array))
     bf16 = array.dtype.name == "bfloat16"
     return (array.view(numpy.uint16) if bf16 or array.dtype == numpy.float16 else array), bf16
 

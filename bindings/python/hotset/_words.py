@@ -52,7 +52,7 @@ class Words:
             if value:
                 self.words.append(f"--{flag['long']}")
             return
-        if flag["id"] == "policy":
+        if flag["id"] == "policy" and flag["delimited"]:
             value = self._with_classes(value)
         if isinstance(value, (list, tuple)):
             if not (flag["delimited"] or flag["repeated"]):

@@ -13,7 +13,7 @@ use hotset::traces::{
 };
 use serde::Serialize;
 
-pub use cut::{compose, export, slice};
+pub use cut::{compose, composed, export, slice, sliced};
 pub use import::{import, read};
 
 use crate::cli::{InfoArgs, ShuffleArgs, TraceArgs};
@@ -45,9 +45,14 @@ fn written(path: &Path, trace: &Trace) {
 /// Writes the trace with the order of its tokens permuted.
 pub fn shuffle(args: &ShuffleArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
-    let trace = commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?;
+    let trace = shuffled(args)?;
     write(&trace, &args.output, args.zstd, &stop)?;
     Ok(Ending::Passed)
+}
+
+/// The trace with the order of its tokens permuted.
+pub fn shuffled(args: &ShuffleArgs) -> Result<Trace, Fault> {
+    Ok(commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?)
 }
 
 /// Describes a trace, or a histogram, whatever format it has.

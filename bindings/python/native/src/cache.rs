@@ -217,11 +217,7 @@ impl ExpertCache {
     ///
     /// Gives or takes slots while the cache is in use. evicted: u32, dense keys that left. moved: a
     /// list of (key, from slot, to slot) to copy before the old slots go away.
-    fn resize<'py>(
-        &self,
-        py: Python<'py>,
-        slots: &Bound<'py, PyAny>,
-    ) -> PyResult<Resized<'py>> {
+    fn resize<'py>(&self, py: Python<'py>, slots: &Bound<'py, PyAny>) -> PyResult<Resized<'py>> {
         let slots = slots_of(slots)?;
         let resized = self.cache()?.resize(&slots).map_err(refused)?;
         let resized = self.checked(resized)?;
@@ -240,7 +236,8 @@ impl ExpertCache {
     fn expert_of(&self, key: i64) -> PyResult<(usize, u32)> {
         let total: u32 = self.experts.iter().sum();
         let known = Key::try_from(key).ok().filter(|&key| key < total);
-        let key = known.ok_or_else(|| refused(format!("key {key}: there are 0 to {}", total - 1)))?;
+        let key =
+            known.ok_or_else(|| refused(format!("key {key}: there are 0 to {}", total - 1)))?;
         Ok(self.cache()?.expert_of(key))
     }
 

@@ -204,7 +204,8 @@ impl Foreign {
 
     /// What was raised in `call`, with where.
     fn raised(&self, py: Python<'_>, call: &str, raised: PyErr) -> PyErr {
-        let kind = raised.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
+        let kind =
+            raised.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
         let (policy, at, value) = (self.name, self.at(), raised.value(py));
         let text = format!("policy '{policy}' raised {kind} in {call} ({at}): {value}");
         let error = HotsetError::new_err(text);
@@ -294,7 +295,8 @@ impl Foreign {
         })?;
         for key in keys {
             let key = key.map_err(|raised| self.raised(py, "evict()", raised))?;
-            let number = key.extract::<i64>().map_err(|raised| self.raised(py, "evict()", raised))?;
+            let number =
+                key.extract::<i64>().map_err(|raised| self.raised(py, "evict()", raised))?;
             let key = self.known(number)?;
             if may_leave(key) {
                 return Ok(Some(key));
@@ -321,14 +323,10 @@ impl Foreign {
     }
 }
 
-fn methods(
-    py: Python<'_>,
-    name: &str,
-    factory: &Py<PyAny>,
-    pool: &PoolShape,
-) -> PyResult<Methods> {
+fn methods(py: Python<'_>, name: &str, factory: &Py<PyAny>, pool: &PoolShape) -> PyResult<Methods> {
     let made = factory.bind(py).call1((Pool { shape: pool.clone() },)).map_err(|raised| {
-        let kind = raised.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
+        let kind =
+            raised.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
         let text = format!("policy '{name}' raised {kind} when it was made: {}", raised.value(py));
         let error = HotsetError::new_err(text);
         error.set_cause(py, Some(raised));
@@ -394,7 +392,8 @@ impl Policy for Foreign {
         let victim = if self.methods.is_some() {
             victim
         } else {
-            (0..self.resident.len() as Key).find(|&key| self.resident[key as usize] && may_leave(key))
+            (0..self.resident.len() as Key)
+                .find(|&key| self.resident[key as usize] && may_leave(key))
         }?;
         self.resident[victim as usize] = false;
         self.collect(Told::Left(victim));

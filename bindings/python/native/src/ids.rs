@@ -16,9 +16,7 @@ pub fn read(ids: &Bound<'_, PyAny>, layer: usize, experts: u32) -> PyResult<Vec<
             let id: i64 = id.into();
             u32::try_from(id).ok().filter(|&id| id < experts).ok_or_else(|| {
                 let last = experts - 1;
-                refused(format!(
-                    "experts[{place}] is {id}: layer {layer} has experts 0 to {last}"
-                ))
+                refused(format!("experts[{place}] is {id}: layer {layer} has experts 0 to {last}"))
             })
         };
         ids.iter().enumerate().map(check).collect()
@@ -56,9 +54,7 @@ pub fn read(ids: &Bound<'_, PyAny>, layer: usize, experts: u32) -> PyResult<Vec<
 pub fn weights(given: Option<&Bound<'_, PyAny>>, ids: usize) -> PyResult<Vec<f32>> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let weights: Vec<f32> = match given.cast::<PyArrayDyn<f32>>() {
-        Ok(array) => {
-            array.try_readonly().map_err(refused)?.as_array().iter().copied().collect()
-        }
+        Ok(array) => array.try_readonly().map_err(refused)?.as_array().iter().copied().collect(),
         Err(_) => given.extract().map_err(|_| {
             PyTypeError::new_err("weights: give an array of float32 or a list of float")
         })?,

@@ -1,8 +1,8 @@
 //! Runs a command in this process: off the GIL, stopped by Ctrl-C, followed by a bar.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::Arc;
 use std::time::Duration;
 
 use hotset::host::{self, Follower, Host, Refusal};

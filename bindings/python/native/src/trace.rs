@@ -120,10 +120,10 @@ impl Trace {
     ) -> PyResult<Self> {
         let shape = columns.shape()?;
         let name = columns.name.clone();
-        let mut builder =
-            TraceBuilder::over(name, shape, lent_ids(ids)?).map_err(refused)?;
+        let mut builder = TraceBuilder::over(name, shape, lent_ids(ids)?).map_err(refused)?;
         if let Some(weights) = weights {
-            builder = builder.weights_over(lent_weights(weights, columns.bf16)?).map_err(refused)?;
+            builder =
+                builder.weights_over(lent_weights(weights, columns.bf16)?).map_err(refused)?;
         }
         if let Some(sequences) = columns.sequences {
             let of = |(id, label, prompt_tokens, start, end)| Sequence {

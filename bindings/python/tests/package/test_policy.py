@@ -99,7 +99,8 @@ def test_events_steps_and_declining(trace):
     result = hotset.compare(trace, policy=Seen, capacity="25%", phase="decode", no_timeline=True)
     assert calls[0] == ("step", 1) and calls[1][:3] == ("event", 0, 8)
     row = result.rows[0]
-    assert row.unplaced > 0 and row.demand_fetches <= 256
+    # What it declines goes through a transient buffer.
+    assert row.unplaced > 0 and row.demand_fetches - row.unplaced == 256
 
 
 @pytest.mark.parametrize(
