@@ -39,7 +39,7 @@ impl Failure {
 }
 
 thread_local! {
-    static LAST: RefCell<CString> = const { RefCell::new(CString::new(Vec::new())) };
+    static LAST: RefCell<CString> = RefCell::new(CString::default());
 }
 
 /// What went wrong in this thread's last call that failed; empty before the first. Valid until the

@@ -102,13 +102,14 @@ class Trace:
         """
         array, tokens, layers, top_k = ids_in_place(ids)
 
-        def each(given: int | Sequence[int], what: str) -> list[int]:
+        def each(given: int | Sequence[int], what: str, most: int = 0xFFFF_FFFF) -> list[int]:
             values = [given] * layers if isinstance(given, int) else [int(one) for one in given]
             if len(values) != layers:
                 text = f"{what} has {len(values)} entries for {layers} layers"
                 raise _native.HotsetError(text)
-            if any(value < 0 for value in values):
-                raise _native.HotsetError(f"{what}: {min(values)} is below 0")
+            wrong = [value for value in values if not 0 <= value <= most]
+            if wrong:
+                raise _native.HotsetError(f"{what}: {wrong[0]} is not 0 to {most}")
             return values
 
         if experts is None:
@@ -117,10 +118,10 @@ class Trace:
         phases = column("phase", phase, tokens, 2)
         columns = {
             "name": str(name),
-            "numbers": list(range(layers)) if layer_numbers is None else each(layer_numbers, "layer_numbers"),
+            "numbers": each(range(layers) if layer_numbers is None else layer_numbers, "layer_numbers"),
             "experts": each(experts, "experts"),
             "top_k": [top_k] * layers,
-            "expert_bytes": each(expert_bytes, "expert_bytes"),
+            "expert_bytes": each(expert_bytes, "expert_bytes", (1 << 64) - 1),
             "sequences": sequences_of(sequence, labels, phases, tokens),
             "positions": column("position", position, tokens),
             "phases": phases,

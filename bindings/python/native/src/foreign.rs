@@ -279,8 +279,9 @@ impl Foreign {
                 return Ok(Some(key));
             }
             return Err(refused(format!(
-                "policy '{}': evict() gave {} ({}), which the running event needs: give an iterable \
-                 of keys in the order in which they should leave, and the first that may leave does",
+                "policy '{}': evict() gave {} ({}), which may not leave now (the running event, a \
+                 prediction or a copy needs it): give an iterable of keys in the order in which \
+                 they should leave, and the first that may leave does",
                 self.name,
                 self.expert(key),
                 self.at(),

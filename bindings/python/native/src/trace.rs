@@ -35,6 +35,9 @@ impl Trace {
     }
 }
 
+/// Id, label, prompt tokens, first row, row behind the last.
+type SequenceOf = (u32, String, u32, usize, usize);
+
 /// What a trace is made of beside its ids.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -44,8 +47,7 @@ struct Columns<'py> {
     experts: Vec<u32>,
     top_k: Vec<u32>,
     expert_bytes: Vec<u64>,
-    /// (id, label, prompt tokens, first row, row behind the last)
-    sequences: Option<Vec<(u32, String, u32, usize, usize)>>,
+    sequences: Option<Vec<SequenceOf>>,
     positions: Option<PyReadonlyArray1<'py, u32>>,
     phases: Option<PyReadonlyArray1<'py, u8>>,
     steps: Option<PyReadonlyArray1<'py, u32>>,

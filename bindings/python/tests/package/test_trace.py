@@ -90,8 +90,8 @@ def test_peak_memory_has_no_second_array():
         (lambda: Trace.from_numpy(np.array([[[0, 70000]]])), HotsetError, r"\[0, 0, 1\] is 70000"),
         (lambda: Trace.from_numpy(routes(), experts=4), HotsetError, "expert"),
         (lambda: Trace.from_numpy(routes(), experts=[8, 8]), HotsetError, "2 entries for 3 layers"),
-        (lambda: Trace.from_numpy(routes(), experts=-1), HotsetError, "below 0"),
-        (lambda: Trace.from_numpy(routes(), experts=1 << 40), OverflowError, "too large|out of range|convert"),
+        (lambda: Trace.from_numpy(routes(), experts=-1), HotsetError, "-1 is not 0 to"),
+        (lambda: Trace.from_numpy(routes(), experts=1 << 40), HotsetError, "is not 0 to"),
         (lambda: Trace.from_numpy(np.array([[[3, 3]]])), HotsetError, "twice|distinct|repeat"),
         (
             lambda: Trace.from_numpy(routes(), weights=np.full((40, 3, 2), np.nan)),
