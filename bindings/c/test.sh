@@ -35,7 +35,7 @@ cc -std=c11 $strict examples/engine.c -o "$prefix/engine_static" -I"$prefix/incl
   -lpthread -ldl -lm
 
 if command -v valgrind >/dev/null; then
-  valgrind --quiet --leak-check=full --show-leak-kinds=definite,indirect,possible \
+  valgrind --quiet --suppressions=valgrind.supp --leak-check=full --show-leak-kinds=definite,indirect,possible \
     --errors-for-leak-kinds=definite,indirect,possible --error-exitcode=9 "$prefix/engine_c"
   echo "engine.c: clean under valgrind"
 else

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 // Nobody held the slot.
-#define HotsetHOTSET_NOBODY UINT32_MAX
+#define HOTSET_NOBODY UINT32_MAX
 
 // How a call ended.
 typedef enum HotsetStatus {
