@@ -117,8 +117,13 @@ impl Fault {
             interrupt::tell();
             return ExitCode::from(3);
         }
-        eprintln!("error: {}", visible(&with_flags(&self.to_string())));
+        eprintln!("error: {}", self.text());
         ExitCode::from(2)
+    }
+
+    /// What a person is told.
+    pub fn text(&self) -> String {
+        visible(&with_flags(&self.to_string()))
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use hotset::traces::{abandon_unfinished, finished_files};
 
+use crate::session;
+
 /// How long work that was asked to stop may take.
 const PATIENCE: Duration = Duration::from_millis(400);
 
@@ -50,9 +52,10 @@ pub fn cooperate() {
     COOPERATIVE.store(true, Ordering::SeqCst);
 }
 
-/// Whether Ctrl-C was pressed.
+/// Whether Ctrl-C was pressed, or the session's host wants the work stopped.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
+        || session::current().is_some_and(|session| session.follower.cancelled())
 }
 
 /// Says once what was interrupted.

@@ -5,7 +5,25 @@
 //! links and formats, [`sim`] replays, [`experiments`] compares ways to
 //! predict and to evict, [`planning`] fits models to machines, [`reports`] renders;
 //! [`conform`] compares an engine's own decisions with a policy's, and [`scenario`] has unit tests
-//! for its cache as data.
+//! for its cache as data. [`host`] is the command line for programs.
+
+// The command line's files call the libraries as any other program does.
+extern crate self as hotset;
+
+mod cli;
+mod commands;
+mod fault;
+mod flags;
+pub mod host;
+mod input;
+mod interrupt;
+mod names;
+mod output;
+mod parse;
+mod progress;
+mod run;
+mod session;
+mod typed;
 
 pub use hotset_conformance as conform;
 pub use hotset_conformance::scenario;

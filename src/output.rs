@@ -12,7 +12,8 @@ use hotset::traces::{ReadProgress, Watched, write_file};
 
 use crate::fault::Fault;
 use crate::flags::with_flags;
-use crate::interrupt;
+use crate::typed::quoted;
+use crate::{interrupt, session};
 
 pub use guard::refuse_outputs_that_are_inputs;
 
@@ -64,10 +65,10 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
     for sheet in output.sheets.iter_mut().chain(output.wide.iter_mut().flatten()) {
         sheet.note = with_flags(&sheet.note);
     }
-    output.command = Some(typed());
+    output.command = session::current().is_none().then(typed);
     let text = with_flags(&output.render(args.format.into())?);
     for warning in &output.warnings {
-        eprintln!("warning: {}", visible(&with_flags(warning)));
+        session::note(format!("warning: {}", visible(&with_flags(warning))));
     }
     match &args.output {
         Some(path) => write_whole(path, text.as_bytes()),
@@ -79,15 +80,6 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
 fn typed() -> String {
     let arguments = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once("hotset".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,%+@-".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }
 
 /// Gives a text that is in one format only.
@@ -162,6 +154,10 @@ fn without_closed_reader(error: std::io::Error) -> Option<std::io::Error> {
 
 /// Prints to standard output.
 fn print(text: &str) -> Result<(), Fault> {
+    if let Some(session) = session::current() {
+        session.shown().output.push_str(text);
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match printed.map_err(without_closed_reader) {

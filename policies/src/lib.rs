@@ -28,8 +28,8 @@ pub use occupancy::Occupancy;
 pub use placement::{PLACEMENTS, Pinned, PlacementInfo, PlacementSpec};
 pub use policy::{Anyone, Event, Key, Policy, PoolShape, Room};
 pub use registry::{
-    AnyPolicy, Bound, Config, Info, Listed, Need, Needs, NoConfig, NoNeeds, Parameter, PolicyError,
-    PolicyInfo, Trained, Visitor, nearest, parse_parameters, read_config, suggestion,
+    AnyPolicy, Bound, Config, GivenPolicy, Info, Listed, Need, Needs, NoConfig, NoNeeds, Parameter,
+    PolicyError, PolicyInfo, Trained, Visitor, nearest, parse_parameters, read_config, suggestion,
 };
 pub use structures::ranked::{Ranked, Ranking};
 

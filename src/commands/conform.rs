@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::cli::ConformArgs;
 use crate::fault::{Ending, Fault};
-use crate::{commands, output, parse};
+use crate::{commands, output, parse, session};
 
 /// Compares an engine's log with a policy, or writes the policy's own.
 pub fn run(args: &ConformArgs) -> Result<Ending, Fault> {
@@ -35,7 +35,7 @@ pub fn run(args: &ConformArgs) -> Result<Ending, Fault> {
         let events = output::write_through(path, |file| {
             replayed.record(&policy, &slots, file).map_err(Fault::from)
         })?;
-        eprintln!("{}: {events} events, as '{name}' decides them", path.display());
+        session::note(format!("{}: {events} events, as '{name}' decides them", path.display()));
         return Ok(Ending::Passed);
     }
     let Some(decisions) = &args.decisions else {

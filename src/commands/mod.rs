@@ -25,9 +25,13 @@ use hotset::traces::{Detected, Error, Histogram, Trace, detect, histogram_refusa
 
 use crate::fault::Fault;
 use crate::input::refuse_pipe;
+use crate::session;
 
 /// The trace that was named, else the bundled one, which 'bundled' names too.
 fn open(path: Option<&Path>) -> Result<Trace, Fault> {
+    if let Some(trace) = path.and_then(session::trace) {
+        return Ok(trace);
+    }
     let named = path.filter(|path| *path != Path::new("bundled") || path.exists());
     named.map_or(Ok(()), refuse_pipe)?;
     Ok(match named {

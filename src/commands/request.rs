@@ -1,6 +1,8 @@
 //! What the flags of `compare`, `sweep` and `replay` ask for.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use hotset::cost_models::{ComputeSource, Link, MachineProfile};
 use hotset::policies::Need;
@@ -15,7 +17,7 @@ use hotset::traces::Trace;
 use crate::cli::{ArrivalName, ReplayArgs, ServingArgs, TimeArgs};
 use crate::fault::Fault;
 use crate::output::{self, OutputArgs};
-use crate::parse;
+use crate::{parse, session};
 
 /// Flags to a request over `trace`, with one way to handle misses.
 pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Result<Compare, Fault> {
@@ -134,11 +136,30 @@ pub fn with_threads<T: Send, E: Send>(
     threads: Option<usize>,
     work: impl FnOnce() -> Result<T, E> + Send,
 ) -> Result<Result<T, E>, Fault> {
+    let session = session::current();
+    let around = session.as_ref().and_then(|session| session.around);
+    let started: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.unwrap_or(0))
+        .spawn_handler(|thread| {
+            let mut thread = Some(thread);
+            let mut run = move || thread.take().map_or((), rayon::ThreadBuilder::run);
+            let spawned = std::thread::Builder::new().spawn(move || match around {
+                Some(around) => around(&mut run),
+                None => run(),
+            })?;
+            started.lock().unwrap_or_else(PoisonError::into_inner).push(spawned);
+            Ok(())
+        })
         .build()
         .map_err(|error| Fault::Usage(format!("cannot start threads: {error}")))?;
-    Ok(pool.install(work))
+    let done = pool.install(|| session::on_this_thread(session, work));
+    drop(pool);
+    // What a host has around its threads must not outlive the command.
+    for thread in started.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let _ = thread.join();
+    }
+    Ok(done)
 }
 
 /// Refuses a host that would serve for nothing because nobody measured it, and tells the rule the

@@ -6,13 +6,15 @@ use hotset::sim::{Named, Prefetch, predictors};
 
 use crate::fault::Fault;
 use crate::names::suggestion;
+use crate::session;
 
 /// `lru,lru-k:k=2,history=kept,lfu`: a piece with `=` but no `:` goes on with the parameters of
 /// the policy before it.
 pub fn policies(texts: &[String]) -> Result<Vec<Named<PolicySpec>>, Fault> {
-    let parsed = with_parameters(texts)
-        .into_iter()
-        .map(|text| text.parse().map(|spec| Named::new(text, spec)));
+    let parsed = with_parameters(texts).into_iter().map(|text| match session::policy(&text) {
+        Some(given) => Ok(Named::new(text, PolicySpec::Given(given))),
+        None => text.parse().map(|spec| Named::new(text, spec)),
+    });
     Ok(parsed.collect::<Result<Vec<_>, _>>()?)
 }
 

@@ -4,9 +4,9 @@
 //! [`TraceBuilder::build`], which is the only way to a [`Trace`] besides opening a file.
 
 use crate::check;
-use crate::column::{Column, Ids, Weights};
+use crate::column::{Column, IdColumn, Ids, LentIds, LentWeights, Weights};
 use crate::error::{Error, Result};
-use crate::parts::{EmbeddingData, IdData, Parts, PredictionData};
+use crate::parts::{EmbeddingData, IdData, Parts, PredictionData, WeightData};
 use crate::sequence::{Phase, Sequence};
 use crate::shape::Shape;
 use crate::trace::Trace;
@@ -25,13 +25,13 @@ use crate::trace::Trace;
 pub struct TraceBuilder {
     name: String,
     shape: Shape,
-    ids: Ids,
+    ids: IdData,
     sequences: Option<Vec<Sequence>>,
     positions: Option<Vec<u32>>,
     phases: Option<Vec<u8>>,
     steps: Option<Vec<u32>>,
     token_ids: Option<Vec<u32>>,
-    weights: Option<Weights>,
+    weights: Option<WeightData>,
     predictions: Option<(usize, usize, Ids)>,
     embeddings: Option<(usize, Vec<u16>, Vec<u16>)>,
     provenance: String,
@@ -41,8 +41,23 @@ impl TraceBuilder {
     /// Begins with the ids, `[tokens][row_len]`, each layer's best first. Their width does not
     /// matter: the trace keeps one byte an id where every layer has at most 256 experts.
     pub fn new(name: impl Into<String>, shape: Shape, ids: Ids) -> Self {
+        Self::of(name.into(), shape, ids.into())
+    }
+
+    /// [`TraceBuilder::new`] over ids that are not copied, where their width is the trace's own and
+    /// they are aligned for it.
+    ///
+    /// # Errors
+    /// [`Error::Column`] where half an id is left over.
+    pub fn over(name: impl Into<String>, shape: Shape, ids: LentIds) -> Result<Self> {
+        let ids =
+            IdData::lent(ids).ok_or_else(|| Error::column("ids", "half an id is left over"))?;
+        Ok(Self::of(name.into(), shape, ids))
+    }
+
+    fn of(name: String, shape: Shape, ids: IdData) -> Self {
         Self {
-            name: name.into(),
+            name,
             shape,
             ids,
             sequences: None,
@@ -95,8 +110,18 @@ impl TraceBuilder {
 
     /// Router weights, one for each id.
     pub fn weights(mut self, weights: Weights) -> Self {
-        self.weights = Some(weights);
+        self.weights = Some(weights.into());
         self
+    }
+
+    /// [`TraceBuilder::weights`] that are not copied where they are aligned.
+    ///
+    /// # Errors
+    /// [`Error::Column`] where a part of a weight is left over.
+    pub fn weights_over(mut self, weights: LentWeights) -> Result<Self> {
+        let partial = || Error::column("weights", "a part of a weight is left over");
+        self.weights = Some(WeightData::lent(weights).ok_or_else(partial)?);
+        Ok(self)
     }
 
     /// Predicted ids, `[lookaheads][tokens][layers][width]`; 255 (`U8`) or 65,535 (`U16`) where
@@ -140,18 +165,18 @@ impl TraceBuilder {
         Trace::from_parts(Parts {
             name: self.name,
             sequences,
-            ids: IdData::from(fit("ids", self.ids, narrow, |id| id)?),
+            ids: fit("ids", self.ids, narrow, |id| id)?,
             positions: Column::Owned(positions),
             phases: Column::Owned(phases),
             steps: self.steps.map(Column::Owned),
             token_ids: self.token_ids.map(Column::Owned),
-            weights: self.weights.map(Into::into),
+            weights: self.weights,
             predictions: match self.predictions {
                 None => None,
                 Some((lookaheads, width, ids)) => Some(PredictionData {
                     lookaheads,
                     width,
-                    ids: fit("predictions", ids, narrow_predictions, swap_marker)?.into(),
+                    ids: fit("predictions", ids.into(), narrow_predictions, swap_marker)?,
                 }),
             },
             embeddings: self.embeddings.map(|(dim, prompt_in, prompt_out)| EmbeddingData {
@@ -202,18 +227,56 @@ fn swap_marker(id: u16) -> u16 {
 }
 
 /// The ids in the width that the shape asks for; `convert` is applied to each where it changes.
-fn fit(column: &'static str, ids: Ids, narrow: bool, convert: fn(u16) -> u16) -> Result<Ids> {
-    match (ids, narrow) {
-        (Ids::U16(ids), true) => {
+fn fit(column: &'static str, ids: IdData, narrow: bool, convert: fn(u16) -> u16) -> Result<IdData> {
+    match (ids.view(), narrow) {
+        (IdColumn::U16(ids), true) => {
             let mut bytes = Vec::with_capacity(ids.len());
             for (index, &id) in ids.iter().enumerate() {
                 bytes.push(u8::try_from(convert(id)).map_err(|_| {
                     Error::column(column, format!("entry {index} is {id}, over the 256 experts"))
                 })?);
             }
-            Ok(Ids::U8(bytes))
+            Ok(Ids::U8(bytes).into())
         }
-        (Ids::U8(ids), false) => Ok(Ids::U16(ids.iter().map(|&id| convert(id.into())).collect())),
-        (ids, _) => Ok(ids),
+        (IdColumn::U8(ids), false) => {
+            Ok(Ids::U16(ids.iter().map(|&id| convert(id.into())).collect()).into())
+        }
+        _ => Ok(ids),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn what_is_lent_is_read_in_place() {
+        let bytes: Arc<Vec<u8>> = Arc::new(vec![0, 1, 2, 3]);
+        let shape = Shape::uniform(1, 4, 2).unwrap();
+        let lent = LentIds::U8(bytes.clone());
+        let trace = TraceBuilder::over("lent", shape.clone(), lent).unwrap().build().unwrap();
+        let IdColumn::U8(ids) = trace.ids() else { panic!("4 experts take a byte") };
+        assert_eq!(ids.as_ptr(), bytes.as_ptr());
+        let owned = TraceBuilder::new("lent", shape.clone(), Ids::U8(vec![0, 1, 2, 3]));
+        assert_eq!(trace.digest(), owned.build().unwrap().digest());
+        let half = TraceBuilder::over("half", shape.clone(), LentIds::U16(Arc::new(vec![0; 3])));
+        assert_eq!(half.unwrap_err().to_string(), "column ids: half an id is left over");
+        let high = TraceBuilder::over("high", shape, LentIds::U8(Arc::new(vec![0, 4])));
+        assert!(high.unwrap().build().is_err());
+    }
+
+    #[test]
+    fn lent_weights_are_checked() {
+        let shape = Shape::uniform(1, 4, 2).unwrap();
+        let weights = |bytes: Vec<u8>| {
+            let builder = TraceBuilder::new("w", shape.clone(), Ids::U8(vec![0, 1]));
+            builder.weights_over(LentWeights::F32(Arc::new(bytes)))
+        };
+        let nan: Vec<u8> = [0.5, f32::NAN].iter().flat_map(|w: &f32| w.to_le_bytes()).collect();
+        assert!(weights(nan).unwrap().build().is_err());
+        assert!(weights(vec![0; 7]).is_err());
+        assert!(weights(vec![0; 8]).unwrap().build().is_ok());
     }
 }

@@ -19,6 +19,7 @@ pub(crate) enum Backing {
     Static(&'static [u8]),
     Owned(Vec<u8>),
     Spool(Spooled),
+    Lent(LentBytes),
 }
 
 impl Backing {
@@ -28,6 +29,7 @@ impl Backing {
             Self::Static(bytes) => bytes,
             Self::Owned(bytes) => bytes,
             Self::Spool(spooled) => spooled.bytes(),
+            Self::Lent(bytes) => (**bytes).as_ref(),
         }
     }
 }
@@ -122,6 +124,39 @@ impl<T: Pod + Sync> ByteColumn for Column<T> {
     fn byte_windows(&self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.windows(1, |_, window| visit(bytemuck::cast_slice(window)))
     }
+}
+
+/// Bytes that somebody else holds, little-endian; always the same ones at the same place. A trace
+/// over them reads them in place where they are aligned for its values, and copies them else.
+pub type LentBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Expert ids to build a trace from that are not copied.
+#[derive(Clone)]
+pub enum LentIds {
+    /// One byte an id.
+    U8(LentBytes),
+    /// Two bytes an id.
+    U16(LentBytes),
+}
+
+/// Router weights to build a trace from that are not copied; see [`Weights`].
+#[derive(Clone)]
+pub enum LentWeights {
+    /// `round(255 * weight)`.
+    U8(LentBytes),
+    /// IEEE half precision.
+    F16(LentBytes),
+    /// bfloat16.
+    Bf16(LentBytes),
+    /// Single precision.
+    F32(LentBytes),
+}
+
+/// Lent bytes as a column; `None` where they are no whole number of values.
+pub(crate) fn lent<T: Pod>(bytes: LentBytes) -> Option<Column<T>> {
+    let length = (*bytes).as_ref().len();
+    let backing = Arc::new(Backing::Lent(bytes));
+    length.is_multiple_of(size_of::<T>()).then(|| Column::in_place(&backing, 0..length))
 }
 
 /// Expert ids to build a trace from.

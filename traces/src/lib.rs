@@ -45,7 +45,7 @@ mod workload;
 
 pub use builder::TraceBuilder;
 pub use bundled::bundled;
-pub use column::{IdColumn, Ids, WeightColumn, Weights};
+pub use column::{IdColumn, Ids, LentBytes, LentIds, LentWeights, WeightColumn, Weights};
 pub use column_info::ColumnInfo;
 pub use error::{Error, Result};
 pub use export::{ExportFormat, ExportInfo, export, export_formats, export_watched};

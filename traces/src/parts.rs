@@ -2,7 +2,11 @@
 //!
 //! The only type that holds columns; [`crate::Trace`] wraps one that passed every check.
 
-use crate::column::{ByteColumn, Column, IdColumn, Ids, WeightColumn, Weights};
+use std::fmt;
+
+use crate::column::{
+    ByteColumn, Column, IdColumn, Ids, LentIds, LentWeights, WeightColumn, Weights, lent,
+};
 use crate::error::Result;
 use crate::sequence::Sequence;
 use crate::shape::Shape;
@@ -42,6 +46,40 @@ impl IdData {
             Self::U8(column) => column.windows(row, |first, ids| visit(first, IdColumn::U8(ids))),
             Self::U16(column) => column.windows(row, |first, ids| visit(first, IdColumn::U16(ids))),
         }
+    }
+}
+
+impl fmt::Debug for IdData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ids", self.view().len())
+    }
+}
+
+impl fmt::Debug for WeightData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} weights ({})", self.view().len(), self.view().precision())
+    }
+}
+
+impl IdData {
+    /// Ids that are not copied; `None` where half an id is left over.
+    pub(crate) fn lent(ids: LentIds) -> Option<Self> {
+        Some(match ids {
+            LentIds::U8(bytes) => Self::U8(lent(bytes)?),
+            LentIds::U16(bytes) => Self::U16(lent(bytes)?),
+        })
+    }
+}
+
+impl WeightData {
+    /// Weights that are not copied; `None` where a part of one is left over.
+    pub(crate) fn lent(weights: LentWeights) -> Option<Self> {
+        Some(match weights {
+            LentWeights::U8(bytes) => Self::U8(lent(bytes)?),
+            LentWeights::F16(bytes) => Self::F16(lent(bytes)?),
+            LentWeights::Bf16(bytes) => Self::Bf16(lent(bytes)?),
+            LentWeights::F32(bytes) => Self::F32(lent(bytes)?),
+        })
     }
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hotset_recorder.ggml import Tensor
+from hotset.record.ggml import Tensor
 
 EXPERTS, TOP_K, LAYERS = 6, 2, (1, 2, 4)
 F32, I32 = 0, 26

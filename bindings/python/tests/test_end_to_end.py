@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hotset_recorder import Recorder
+from hotset.record import Recorder
 
 from . import models
 from .recordings import read

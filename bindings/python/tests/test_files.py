@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-import hotset_recorder
-from hotset_recorder import Recorder, RecorderError
-from hotset_recorder.output import Array, write
-from hotset_recorder.spool import Column, Spool
+import hotset.record as hotset_recorder
+from hotset.record import Recorder, RecorderError
+from hotset.record.output import Array, write
+from hotset.record.spool import Column, Spool
 
 from . import models
 from .recordings import read

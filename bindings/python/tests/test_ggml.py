@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from hotset_recorder import RecorderError
-from hotset_recorder.ggml import Ggml, Tensor
-from hotset_recorder.llama_cpp import Recorder
+from hotset.record import RecorderError
+from hotset.record.ggml import Ggml, Tensor
+from hotset.record.llama_cpp import Recorder
 
 from .fake_llama import Library
 
@@ -52,5 +52,5 @@ def test_without_the_package_the_way_to_it_is_named(tmp_path, monkeypatch):
 
 
 def test_torch_is_not_imported():
-    code = "import sys, hotset_recorder.llama_cpp; sys.exit('torch' in sys.modules)"
+    code = "import sys, hotset.record.llama_cpp; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

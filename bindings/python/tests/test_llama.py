@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hotset_recorder import RecorderError
-from hotset_recorder.llama_cpp import Recorder
+from hotset.record import RecorderError
+from hotset.record.llama_cpp import Recorder
 
 from .fake_llama import (
     EXPERTS,

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from hotset_recorder import Recorder as TransformersRecorder
-from hotset_recorder.llama_cpp import Recorder
+from hotset.record import Recorder as TransformersRecorder
+from hotset.record.llama_cpp import Recorder
 
 from . import gguf_models, models
 from .recordings import of_sequence, read
@@ -170,7 +170,7 @@ def test_recording_changes_no_answer(file, tmp_path):
 def test_a_draft_model_is_refused(file, tmp_path):
     from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
-    from hotset_recorder import RecorderError
+    from hotset.record import RecorderError
 
     with pytest.raises(RecorderError, match="a draft_model cannot be recorded"):
         with Recorder(tmp_path / "l.npz"):
@@ -181,7 +181,7 @@ def test_a_draft_model_is_refused(file, tmp_path):
 def test_the_layout_is_proven_on_the_library_itself():
     import llama_cpp
 
-    from hotset_recorder.ggml import Tensor
+    from hotset.record.ggml import Tensor
 
     library = ctypes.CDLL(llama_cpp.llama_cpp._lib._name)
     library.ggml_tensor_overhead.restype = ctypes.c_size_t

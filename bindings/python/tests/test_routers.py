@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from hotset_recorder import Recorder, RecorderError
+from hotset.record import Recorder, RecorderError
 
 from .recordings import read
 from .toy import EXPERTS, TOP_K, WIDTH, Config, Toy

@@ -7,7 +7,7 @@ import pytest
 import torch
 import transformers
 
-from hotset_recorder import Recorder, RecorderError
+from hotset.record import Recorder, RecorderError
 
 from . import models
 from .recordings import of_sequence, read

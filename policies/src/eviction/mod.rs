@@ -8,8 +8,8 @@ use crate::admission::AdmissionSpec;
 use crate::placement::PlacementSpec;
 use crate::policy::PoolShape;
 use crate::registry::{
-    Bound, Config, Listed, NoConfig, PolicyError, PolicyInfo, Trained, Visitor, nearest, policies,
-    read_config,
+    Bound, Config, GivenPolicy, Listed, NoConfig, PolicyError, PolicyInfo, Trained, Visitor,
+    nearest, policies, read_config,
 };
 
 // In the order in which `hotset policies` lists them.

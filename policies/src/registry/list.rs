@@ -33,6 +33,8 @@ macro_rules! policies {
             $($policy(<$policy as Listed>::Config),)*
             $($trained,)*
             $($bound,)*
+            /// A policy of the caller's own.
+            Given(GivenPolicy),
             /// An online policy behind an admission.
             Admitted(Box<PolicySpec>, AdmissionSpec),
             /// An online policy with experts that are placed before the run.
@@ -47,6 +49,7 @@ macro_rules! policies {
                     $(Self::$policy(_) => <$policy as Listed>::INFO,)*
                     $(Self::$trained => <$trained as Trained>::INFO,)*
                     $(Self::$bound => &$bound_module::INFO,)*
+                    Self::Given(policy) => policy.info(),
                     Self::Admitted(policy, _) | Self::Placed(policy, _) => policy.info(),
                 }
             }
@@ -58,6 +61,7 @@ macro_rules! policies {
                         visitor.online(|pool| <$policy as Listed>::configured(pool, config)),)*
                     $(Self::$trained => visitor.trained(<$trained as Trained>::trained),)*
                     $(Self::$bound => visitor.offline(Bound::$bound),)*
+                    Self::Given(policy) => visitor.online(|pool| policy.build(pool)),
                     Self::Admitted(policy, admission) =>
                         visitor.online(|pool| policy.build_admitted(*admission, pool)),
                     Self::Placed(policy, placement) => visitor
@@ -73,6 +77,7 @@ macro_rules! policies {
                     $(Self::$policy(config) => <$policy as Listed>::memory(pool, config),)*
                     $(Self::$trained => <$trained as Trained>::memory(pool),)*
                     $(Self::$bound => $bound_module::memory(pool),)*
+                    Self::Given(policy) => policy.memory(pool),
                     Self::Admitted(policy, admission) =>
                         policy.memory(pool).saturating_add(admission.memory(pool)),
                     Self::Placed(policy, placement) =>

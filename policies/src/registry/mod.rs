@@ -4,6 +4,7 @@
 mod any_policy;
 mod config;
 mod error;
+mod given;
 mod info;
 mod list;
 mod listed;
@@ -14,6 +15,7 @@ pub use any_policy::AnyPolicy;
 pub use config::{Config, NoConfig, read_config};
 pub(crate) use config::{check_discount, share};
 pub use error::PolicyError;
+pub use given::GivenPolicy;
 pub use hotset_names::{nearest, suggestion};
 pub use info::{Info, Need, Needs, NoNeeds, Parameter, PolicyInfo};
 pub(crate) use list::policies;

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use hotset::policies::nearest;
 use hotset::sim::{Arrival, Composition, Steps};
-use hotset::traces::{ExportFormat, Slice, export_formats, export_watched};
+use hotset::traces::{ExportFormat, Slice, Trace, export_formats, export_watched};
 use serde_json::json;
 
 use crate::cli::{ArrivalName, ComposeArgs, ExportArgs, SliceArgs};
-use crate::commands;
 use crate::fault::{Ending, Fault};
 use crate::output::Stoppable;
+use crate::{commands, session};
 
 /// Writes a trace in another format.
 pub fn export(args: &ExportArgs) -> Result<Ending, Fault> {
@@ -29,7 +29,7 @@ pub fn export(args: &ExportArgs) -> Result<Ending, Fault> {
     export_watched(&trace, format, &args.output, &stop)?;
     let dropped = format.dropped(&trace);
     if !dropped.is_empty() {
-        eprintln!("note: {name} does not keep the trace's {}", dropped.join(", "));
+        session::note(format!("note: {name} does not keep the trace's {}", dropped.join(", ")));
     }
     super::written(&args.output, &trace);
     Ok(Ending::Passed)
@@ -38,6 +38,12 @@ pub fn export(args: &ExportArgs) -> Result<Ending, Fault> {
 /// Writes a part of a trace.
 pub fn slice(args: &SliceArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
+    super::write(&sliced(args)?, &args.output, args.zstd, &stop)?;
+    Ok(Ending::Passed)
+}
+
+/// The part of a trace.
+pub fn sliced(args: &SliceArgs) -> Result<Trace, Fault> {
     let trace = commands::open(args.trace.as_deref())?;
     let sequences = places(&args.sequences, trace.sequences().len())?;
     let slice = Slice {
@@ -45,9 +51,7 @@ pub fn slice(args: &SliceArgs) -> Result<Ending, Fault> {
         tokens: args.tokens.clone(),
         phase: args.phase.map(Into::into),
     };
-    let part = trace.slice(&slice)?;
-    super::write(&part, &args.output, args.zstd, &stop)?;
-    Ok(Ending::Passed)
+    Ok(trace.slice(&slice)?)
 }
 
 /// The places that ranges name, of so many sequences; ranges rise, so there are no more than that.
@@ -71,6 +75,14 @@ fn places(ranges: &[Range<usize>], sequences: usize) -> Result<Vec<usize>, Fault
 /// Writes a trace with the steps of a batch.
 pub fn compose(args: &ComposeArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
+    let composed = composed(args)?;
+    stop.go_on(&args.output)?;
+    super::write(&composed, &args.output, args.zstd, &stop)?;
+    Ok(Ending::Passed)
+}
+
+/// The trace with the steps of a batch.
+pub fn composed(args: &ComposeArgs) -> Result<Trace, Fault> {
     let trace = commands::open(args.trace.as_deref())?;
     let arrival = match args.arrival {
         ArrivalName::Recorded => Arrival::Recorded,
@@ -90,10 +102,8 @@ pub fn compose(args: &ComposeArgs) -> Result<Ending, Fault> {
         }
     }
     let composed = trace.with_steps(column, json!(how))?;
-    stop.go_on(&args.output)?;
-    eprintln!("{} steps of up to {} requests", steps.len(), args.concurrency);
-    super::write(&composed, &args.output, args.zstd, &stop)?;
-    Ok(Ending::Passed)
+    session::note(format!("{} steps of up to {} requests", steps.len(), args.concurrency));
+    Ok(composed)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hotset::policies::nearest;
 use hotset::traces::{
-    Detected, Format, ImportOptions, Imported, formats, histogram_formats, import_files,
+    Detected, Format, ImportOptions, Imported, Trace, formats, histogram_formats, import_files,
     input_bytes, recognise_with, temporary_folder,
 };
 
@@ -13,9 +13,19 @@ use crate::fault::{Ending, Fault};
 use crate::flags::with_flags;
 use crate::output::Stoppable;
 use crate::progress::Bytes;
+use crate::{interrupt, session};
 
 /// Imports files as one trace and writes it as `.hst`.
 pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
+    let trace = read(args)?;
+    let stop = Stoppable::begin();
+    stop.go_on(&args.output)?;
+    super::write(&trace, &args.output, args.zstd, &stop)?;
+    Ok(Ending::Passed)
+}
+
+/// Reads the files as one trace.
+pub fn read(args: &ImportArgs) -> Result<Trace, Fault> {
     let options = options(&args.read, &args.output)?;
     let format = match &args.read.from {
         Some(name) => named(name)?,
@@ -24,13 +34,14 @@ pub fn import(args: &ImportArgs) -> Result<Ending, Fault> {
     let bar = Bytes::new(input_bytes(format, &args.input)?);
     let Imported { trace, notes } = import_files(format, &args.input, &options, &bar)?;
     drop(bar);
-    let stop = Stoppable::begin();
-    stop.go_on(&args.output)?;
-    for note in notes {
-        eprintln!("note: {}", with_flags(&note));
+    // Who was interrupted hears nothing of a trace that is not written.
+    if interrupt::requested() {
+        return Err(Fault::Interrupted);
     }
-    super::write(&trace, &args.output, args.zstd, &stop)?;
-    Ok(Ending::Passed)
+    for note in notes {
+        session::note(format!("note: {}", with_flags(&note)));
+    }
+    Ok(trace)
 }
 
 /// What a person says of the files to read; columns that outgrow memory are kept beside `output`.
@@ -117,6 +128,6 @@ fn told(inputs: &[std::path::PathBuf], options: &ImportOptions) -> Result<Format
         }
     }
     let format = found.ok_or_else(|| Fault::Usage("no input".to_owned()))?;
-    eprintln!("format: {}", format.info().name);
+    session::note(format!("format: {}", format.info().name));
     Ok(format)
 }

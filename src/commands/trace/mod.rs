@@ -13,15 +13,15 @@ use hotset::traces::{
 };
 use serde::Serialize;
 
-pub use cut::{compose, export, slice};
-pub use import::import;
+pub use cut::{compose, composed, export, slice, sliced};
+pub use import::{import, read};
 
 use crate::cli::{InfoArgs, ShuffleArgs, TraceArgs};
 use crate::fault::{Ending, Fault};
 use crate::input::refuse_pipe;
 use crate::output::Stoppable;
 use crate::progress::Bytes;
-use crate::{commands, output};
+use crate::{commands, output, session};
 
 /// Writes a trace that Ctrl-C may stop, and says what was written.
 fn write(trace: &Trace, path: &Path, zstd: Option<i32>, stop: &Stoppable) -> Result<(), Fault> {
@@ -32,22 +32,27 @@ fn write(trace: &Trace, path: &Path, zstd: Option<i32>, stop: &Stoppable) -> Res
 
 /// Says what was written.
 fn written(path: &Path, trace: &Trace) {
-    eprintln!(
+    session::note(format!(
         "{}: {} tokens in {} sequences, {} layers, digest {}",
         path.display(),
         trace.tokens(),
         trace.sequences().len(),
         trace.shape().layers().len(),
         trace.digest(),
-    );
+    ));
 }
 
 /// Writes the trace with the order of its tokens permuted.
 pub fn shuffle(args: &ShuffleArgs) -> Result<Ending, Fault> {
     let stop = Stoppable::begin();
-    let trace = commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?;
+    let trace = shuffled(args)?;
     write(&trace, &args.output, args.zstd, &stop)?;
     Ok(Ending::Passed)
+}
+
+/// The trace with the order of its tokens permuted.
+pub fn shuffled(args: &ShuffleArgs) -> Result<Trace, Fault> {
+    Ok(commands::open(args.trace.as_deref())?.shuffle_tokens(args.seed)?)
 }
 
 /// Describes a trace, or a histogram, whatever format it has.
@@ -77,7 +82,7 @@ pub fn info(args: &InfoArgs) -> Result<Ending, Fault> {
             let paths = [path.clone()];
             let bar = Bytes::new(input_bytes(format, &paths)?);
             let Imported { trace, notes } = import_files(format, &paths, &options, &bar)?;
-            eprintln!("format: {}", format.info().name);
+            session::note(format!("format: {}", format.info().name));
             (trace, notes)
         }
         (Some(_), _) if said => return Err(Fault::Usage(NOTHING_TO_SAY.to_owned())),
