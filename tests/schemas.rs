@@ -92,8 +92,8 @@ fn what_commands_write_is_valid() {
     let arms = ["--arm", "semantic", "--resamples", "100"];
     check("experiment-semantic", &result(&[&["experiment", "semantic"], &arms[..]].concat()));
     if let (Some(live), Some(links)) = (shared("data/live"), shared("data/h200-links/links.csv")) {
-        let [points, live, links] =
-            [&live.join("points.csv"), &live, &links].map(|path| path.to_str().unwrap());
+        let points = live.join("points.csv");
+        let [points, live, links] = [&points, &live, &links].map(|path| path.to_str().unwrap());
         check("verify-live", &result(&["verify-live", points, "--links", links, "--traces", live]));
     }
     let folder = tempfile::tempdir().unwrap();
