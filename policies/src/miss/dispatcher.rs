@@ -40,6 +40,8 @@ pub struct MissDispatcher<E> {
     /// Experts that stand in, and for which place.
     stand_ins: Vec<(u32, usize)>,
     together: Option<CoSelection>,
+    /// Which of the absent ones host cores compute in the event split last.
+    on_host: std::ops::Range<usize>,
 }
 
 /// What becomes of the absent experts, in their order: the first are fetched, then come the host's,
@@ -73,6 +75,7 @@ impl<E: ExpertId> MissDispatcher<E> {
             absent: Vec::with_capacity(widest),
             stand_ins: Vec::new(),
             together: substitutes.then(|| CoSelection::new(experts)),
+            on_host: 0..0,
         }
     }
 
@@ -108,6 +111,7 @@ impl<E: ExpertId> MissDispatcher<E> {
         let lost = self.lost_ppb(asked, parts);
         let substituted = self.stand_ins.len() as u32;
         self.demand(asked, parts);
+        self.on_host = parts.fetched..parts.fetched + parts.host;
         if let Some(together) = &mut self.together {
             together.learn(asked.layer, asked.experts.iter().map(|expert| expert.index()));
         }
@@ -121,6 +125,11 @@ impl<E: ExpertId> MissDispatcher<E> {
             substituted,
             lost_ppb,
         }
+    }
+
+    /// The experts that host cores compute in the event split last.
+    pub fn on_host(&self) -> impl Iterator<Item = u32> + '_ {
+        self.absent.get(self.on_host.clone()).unwrap_or_default().iter().map(|absent| absent.expert)
     }
 
     /// Orders the absent experts by what becomes of them.
