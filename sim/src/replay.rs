@@ -15,7 +15,7 @@ use crate::bypass::replay_bypass;
 use crate::capacity::dimensions;
 use crate::columns::check_misses;
 use crate::drive::{EventSink, Way, drive_wide};
-use crate::engine::{Engine, EngineParts};
+use crate::engine::{Engine, EngineParts, HostSide};
 use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
 use crate::meter::{Meter, Served};
 use crate::placing::placed;
@@ -69,7 +69,7 @@ pub(crate) fn replay_watched(
         Some("a timeline")
     } else {
         (!setting.is_plain())
-            .then_some("prefetch, a prefill mode, host misses, a schedule or the policy 'semantic'")
+            .then_some("prefetch, a prefill mode, host misses, host memory, a schedule or the policy 'semantic'")
     };
     match needs_events {
         Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
@@ -197,6 +197,10 @@ impl<'a> PolicyReplay<'a, '_> {
             weighs_misses: handler.loses_weight(),
             prefetching: forecaster.map(|source| Prefetching::new(source, shape.max_experts())),
             profiles: self.profiles()?,
+            host: match &setting.host {
+                Some(host) => Some(HostSide::new(host, shape)?),
+                None => None,
+            },
             resizes: &setting.resizes,
         })
     }

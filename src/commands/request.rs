@@ -7,12 +7,12 @@ use hotset::policies::Need;
 use hotset::policies::miss::MissHandler;
 use hotset::reports::Output;
 use hotset::sim::{
-    Arrival, Compare, Composition, Compute, CountedUses, POLICY_MEMORY, Serving, TimeModel,
-    Training,
+    Arrival, Compare, Composition, Compute, CountedUses, HostMemory, Named, POLICY_MEMORY,
+    Prefetch, Serving, TimeModel, Training,
 };
 use hotset::traces::Trace;
 
-use crate::cli::{ArrivalName, ReplayArgs, ServingArgs, TimeArgs};
+use crate::cli::{ArrivalName, PrefetchToName, ReplayArgs, ServingArgs, TierArgs, TimeArgs};
 use crate::fault::Fault;
 use crate::output::{self, OutputArgs};
 use crate::parse;
@@ -29,6 +29,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
     let expert_bytes = args.expert_size.or(sized).unwrap_or(0);
     let time = TimeModel {
         judges_splits: args.serving.miss.is_some(),
+        disk: args.tiers.disk.as_deref().map(parse::disk).transpose()?,
         ..time(&args.time, machine.as_ref(), args.time.dense_bytes)?
     };
     Ok(Compare {
@@ -47,6 +48,7 @@ pub fn request(args: &ReplayArgs, capacities: &[String], trace: &Trace) -> Resul
             prefetch: args.serving.prefetch.clone(),
             misses: misses(args.serving.miss, &links, &time, expert_bytes)?,
             prefill: args.serving.prefill,
+            host: host_memory(&args.tiers, &args.serving)?,
             composition: composition(&args.serving, args.chunk, args.seed),
             schedule: args.serving.schedule.clone(),
         },
@@ -128,6 +130,23 @@ fn misses(
     }
 }
 
+/// The cache in host memory, if there is one.
+fn host_memory(args: &TierArgs, serving: &ServingArgs) -> Result<Option<HostMemory>, Fault> {
+    let Some(capacity) = &args.host_slots else { return Ok(None) };
+    let prefetches = args.prefetch_to == PrefetchToName::Host;
+    if prefetches && serving.prefetch == Prefetch::None {
+        let told = "--prefetch-to host has nothing to bring: give --prefetch ahead or another";
+        return Err(Fault::Usage(told.to_owned()));
+    }
+    Ok(Some(HostMemory {
+        capacity: Named::new(capacity.trim(), capacity.parse()?),
+        policy: Named::new(args.host_policy.as_str(), args.host_policy.parse()?),
+        mode: args.host_mode.into(),
+        read_ahead: args.read_ahead,
+        prefetches,
+    }))
+}
+
 fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition> {
     let arrival = match args.arrival {
         ArrivalName::Recorded => Arrival::Recorded,
@@ -195,6 +214,7 @@ pub fn time(
         wait: args.wait.into(),
         contention: !args.no_contention,
         host_threads: args.host_threads,
+        disk: None,
         judges_splits: false,
     })
 }
