@@ -6,6 +6,7 @@ mod experiment;
 mod machines;
 mod plan;
 mod serving;
+mod tiers;
 mod timing;
 mod traces;
 
@@ -24,6 +25,7 @@ pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticAr
 pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, ServingArgs, TimeArgs};
+pub use tiers::{PrefetchToName, TierArgs};
 pub use timing::{
     FitArgs, InFullArgs, LinkArgs, LinkCommand, MeasurementName, PriceArgs, VerifyLiveArgs,
     VerifyPlanArgs,
@@ -112,7 +114,8 @@ Examples:
   hotset compare --policy lru,lfu --capacity 25%,384 --link zgx-pcie,zgx-c2c
   hotset compare x.hst --phase decode --scope layer --format json -o result.json
   hotset compare --scope layer,adaptive --train 50%
-  hotset compare --machine h200 --dense-bytes 20MiB --prefetch ahead --phase decode")]
+  hotset compare --machine h200 --dense-bytes 20MiB --prefetch ahead --phase decode
+  hotset compare --capacity 12.5% --host-slots 50% --host-policy page-cache --disk nvme-gen4")]
 pub struct CompareArgs {
     #[command(flatten)]
     pub replay: ReplayArgs,
@@ -222,6 +225,8 @@ pub struct ReplayArgs {
     pub serving: ServingArgs,
     #[command(flatten)]
     pub time: TimeArgs,
+    #[command(flatten)]
+    pub tiers: TierArgs,
 }
 
 /// Flags of `conform`.

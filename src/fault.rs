@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use hotset::conform::LogError;
-use hotset::cost_models::{FitError, ProfileError, UnknownLink, UnknownMachine};
+use hotset::cost_models::{DiskError, FitError, ProfileError, UnknownLink, UnknownMachine};
 use hotset::experiments::ExperimentError;
 use hotset::planning::PlanError;
 use hotset::planning::engine::UnknownEngine;
@@ -46,6 +46,9 @@ pub enum Fault {
     /// A link's name.
     #[error(transparent)]
     Link(#[from] UnknownLink),
+    /// A disk's name or rate.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
     /// A machine's name.
     #[error(transparent)]
     Machine(#[from] UnknownMachine),

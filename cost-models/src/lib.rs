@@ -12,6 +12,7 @@ mod byte_size;
 mod compute;
 pub mod contention;
 pub mod curve;
+mod disk;
 pub mod error;
 pub mod fit;
 pub mod format;
@@ -30,9 +31,10 @@ pub use byte_size::{ByteSize, ByteSizeError};
 pub use compute::{ComputeSource, TokenCompute};
 pub use contention::{Contention, HostContention};
 pub use curve::BurstCurve;
+pub use disk::{Disk, DiskError, RequestTime, builtin_disks};
 pub use error::{ProfileError, UnknownLink, UnknownMachine};
 pub use fit::benchbw::import_benchbw;
-pub use fit::{FitError, FitLabel, FittedProfile, Residual, fit_links};
+pub use fit::{FitError, FitLabel, FittedDisk, FittedProfile, Residual, fit_disk, fit_links};
 pub use format::{ExpertShape, GgmlType, Mix, SlotLayout, WeightFormat};
 pub use hardware::{
     Hardware, Host, HostSpec, builtin_hardware, builtin_hosts, find_hardware, hardware_of_device,

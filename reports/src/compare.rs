@@ -117,6 +117,7 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
 pub(crate) fn beside(report: &Report) -> Vec<Sheet> {
     let mut sheets = crate::misses::sheets(&report.settings, &report.rows);
     sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
+    sheets.extend(crate::tiers::sheet(&report.settings, &report.rows));
     sheets
 }
 
@@ -289,5 +290,6 @@ pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
     }
     crate::misses::add_flat(&mut columns, settings, rows);
     crate::loaded::add_flat(&mut columns, settings, rows);
+    crate::tiers::add_flat(&mut columns, rows);
     columns.sheet("", rows)
 }

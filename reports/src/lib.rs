@@ -22,6 +22,7 @@ mod replay;
 mod sheet;
 mod sweep;
 mod terminal;
+mod tiers;
 mod verified;
 mod what_if;
 

@@ -15,6 +15,7 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
         vec![counts(report), prices(report, &rows), steps(&report.step_times), spent(&rows)];
     sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
     sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
+    sheets.extend(crate::tiers::sheet(&report.settings, &report.rows));
     sheets.extend(rows.iter().map(|row| layers(row, report)));
     if let Some(last) = sheets.last_mut() {
         last.note = "definitions: docs/metrics.md".to_owned();
@@ -159,11 +160,14 @@ impl<'a> Spent<'a> {
 fn spent(rows: &[&Row]) -> Sheet {
     let over = over_links(rows);
     let timed = over.iter().filter_map(|over| Some(Spent { over, time: over.link.time? }));
-    Sheet::of(
-        "where the timeline's time went, ms a token (demand, prefetch, host: exposed)",
-        Spent::PARTS,
-        timed,
-    )
+    let title = "where the timeline's time went, ms a token (demand, prefetch, host: exposed)";
+    let mut columns = Columns::of(Spent::PARTS);
+    if over.iter().any(|over| over.link.time.is_some_and(|time| time.exposed_disk_ms.is_some())) {
+        columns.add(Column::right("disk", "exposed_disk_ms"), |spent: &Spent<'_>| {
+            Cell::number(spent.time.exposed_disk_ms, 3)
+        });
+    }
+    columns.sheet(title, timed)
 }
 
 /// A layer, and the tokens of its phase.

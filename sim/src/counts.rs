@@ -84,10 +84,70 @@ pub struct Bucket {
     pub lost_weight: u64,
     /// Experts copied again because a streamed prefill had overwritten their slots.
     pub refetches: u64,
+    /// What the tiers under the accelerator's memory did; nothing where there are none.
+    #[serde(default)]
+    pub tiers: TierCounts,
     /// Misses that found no slot and went through the transient buffer.
     pub unplaced: u64,
     /// Events that needed more experts than their pool has slots.
     pub overflow_events: u64,
+}
+
+/// What the tiers under the accelerator's memory did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierCounts {
+    /// Experts that were to be copied up or computed by the host, and lay in host memory.
+    pub host_hits: u64,
+    /// Those that did not: read from disk because they were asked for, by layer.
+    pub reads: Vec<u64>,
+    /// Experts read from disk because they were predicted, or lay behind one that was read, by layer.
+    pub reads_ahead: Vec<u64>,
+    /// Experts that left the accelerator and took a slot in host memory: copies downwards.
+    pub kept: u64,
+}
+
+impl TierCounts {
+    fn new(layers: usize) -> Self {
+        Self { reads: vec![0; layers], reads_ahead: vec![0; layers], ..Self::default() }
+    }
+
+    /// Experts asked of host memory that it did not have.
+    #[must_use]
+    pub fn misses(&self) -> u64 {
+        self.reads.iter().sum()
+    }
+
+    /// Experts read from disk that nobody had asked for.
+    #[must_use]
+    pub fn ahead(&self) -> u64 {
+        self.reads_ahead.iter().sum()
+    }
+
+    /// Those of one layer alone, as far as they are counted by layer.
+    pub(crate) fn of_layer(&self, layer: usize) -> Self {
+        let only = |of: &[u64]| {
+            let each = of.iter().enumerate();
+            each.map(|(index, &count)| if index == layer { count } else { 0 }).collect()
+        };
+        let (reads, reads_ahead) = (only(&self.reads), only(&self.reads_ahead));
+        Self { reads, reads_ahead, ..Self::default() }
+    }
+
+    /// Whether they can be those of so many layers; a journal of an earlier version has none.
+    fn is_possible(&self, layers: usize) -> bool {
+        let counted = |of: &Vec<u64>| {
+            (of.is_empty() || of.len() == layers) && of.iter().all(|&n| n <= MOST_COUNTED)
+        };
+        counted(&self.reads) && counted(&self.reads_ahead) && self.host_hits <= MOST_COUNTED
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { host_hits, reads, reads_ahead, kept } = other;
+        self.host_hits += host_hits;
+        add_each(&mut self.reads, reads);
+        add_each(&mut self.reads_ahead, reads_ahead);
+        self.kept += kept;
+    }
 }
 
 impl Bucket {
@@ -97,6 +157,7 @@ impl Bucket {
             demand_fetches: none(),
             prefetches: none(),
             low_precision: none(),
+            tiers: TierCounts::new(layers),
             ..Self::default()
         }
     }
@@ -109,6 +170,7 @@ impl Bucket {
             && self.prefetches.len() == layers
             && (self.low_precision.is_empty() || self.low_precision.len() == layers)
             && self.hits <= self.accesses
+            && self.tiers.is_possible(layers)
             && copies().chain([&self.tokens, &self.accesses]).all(|&count| count <= MOST_COUNTED)
     }
 
@@ -175,6 +237,7 @@ impl Bucket {
             low_size_ppm,
             lost_weight,
             refetches,
+            tiers,
             unplaced,
             overflow_events,
         } = other;
@@ -194,6 +257,7 @@ impl Bucket {
         self.low_size_ppm = self.low_size_ppm.max(*low_size_ppm);
         self.lost_weight = self.lost_weight.saturating_add(*lost_weight);
         self.refetches += refetches;
+        self.tiers.add(tiers);
         self.unplaced += unplaced;
         self.overflow_events += overflow_events;
     }

@@ -2,15 +2,17 @@
 //! follow them.
 
 mod aside;
+mod host;
 
 use hotset_policies::miss::{Asked, MissDispatcher};
 use hotset_policies::{CacheError, ExpertCache, Policy, Slots};
 use hotset_traces::{Phase, Shape};
 
 use self::aside::Aside;
+pub(crate) use self::host::HostSide;
 use crate::forecast::ProfileFollower;
 use crate::meter::{Meter, Served};
-use crate::prefetching::Prefetching;
+use crate::prefetching::{Beside, Prefetching};
 use crate::prefill::PrefillService;
 use crate::timeline::{LayerDemand, Timeline};
 use crate::{Change, Counts, EventSink};
@@ -25,6 +27,8 @@ pub(crate) struct EngineParts<'a> {
     pub prefetching: Option<Prefetching<'a>>,
     /// The conversation profiles of a policy that goes by them.
     pub profiles: Option<ProfileFollower<'a>>,
+    /// The tier under the cache; `None`: host memory holds everything.
+    pub host: Option<HostSide>,
     /// Slots from given tokens on, ascending.
     pub resizes: &'a [Change<Slots>],
 }
@@ -131,6 +135,13 @@ impl<'a, P: Policy> Engine<'a, P> {
         let bucket = self.meter.serve(layer, Served { distinct, host, ..Served::default() });
         aside.count(bucket, layer, self.step_tokens);
         let demand = aside.added_to(LayerDemand::unplanned(layer, 0, 0, 0));
+        let demand = match &mut self.parts.host {
+            None => demand,
+            Some(host) => {
+                host.computes(self.parts.misses.as_ref());
+                LayerDemand { tier: host.serve_past(layer, bucket), ..demand }
+            }
+        };
         for timeline in &mut self.timelines {
             timeline.demand(demand);
         }
@@ -141,7 +152,9 @@ impl<'a, P: Policy> Engine<'a, P> {
     fn finish_layer(&mut self, layer: usize) {
         let Self { cache, parts, meter, timelines, .. } = self;
         if let Some(prefetching) = &mut parts.prefetching {
-            prefetching.prefetch(layer, cache, meter, &mut parts.prefill, timelines);
+            let EngineParts { prefill, host, .. } = parts;
+            let beside = Beside { meter, prefill, host: host.as_mut(), timelines };
+            prefetching.prefetch(layer, cache, beside);
         }
         for timeline in timelines {
             timeline.finish_layer();
@@ -176,6 +189,9 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
             self.note(changed);
         } else {
             self.cache.begin_step(tokens);
+        }
+        if let Some(host) = &mut self.parts.host {
+            host.begin_step(tokens);
         }
         if let Some(profiles) = &mut self.parts.profiles {
             profiles.begin_step(step);
@@ -239,6 +255,13 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
         bucket.prefetches_wasted += u64::from(plan.wasted);
         bucket.refetches += parts.prefill.refetches(layer, &plan);
         let demand = aside.added_to(LayerDemand::of(layer, &plan));
+        let demand = match &mut parts.host {
+            None => demand,
+            Some(host) => {
+                host.computes(parts.misses.as_ref());
+                LayerDemand { tier: host.serve(layer, &plan, bucket), ..demand }
+            }
+        };
         for timeline in timelines {
             timeline.demand(demand);
         }

@@ -28,6 +28,33 @@ pub enum SimError {
         /// Experts in all.
         experts: u32,
     },
+    /// A host cache under a policy that needs more than the experts that it is asked for.
+    #[error(
+        "policy '{policy}' cannot run in host memory, which hears of no future, weights or training: \
+         give `HostMemory::policy` as lru, page-cache or another that learns as it runs"
+    )]
+    HostPolicy {
+        /// The policy.
+        policy: String,
+    },
+    /// A curve of host memory under a cache that one pass cannot run.
+    #[error(
+        "host memory at every size is counted in one pass under a cache that only evicts and \
+         fetches, by a policy that learns as it runs: not '{policy}' with these settings"
+    )]
+    HostCurve {
+        /// The upper cache's policy.
+        policy: String,
+    },
+    /// A host cache beside a prefill that goes past the accelerator's.
+    #[error(
+        "a cache in host memory follows the accelerator's plans, and prefill '{mode}' makes none: \
+         give `Serving::prefill` as on-demand, or leave `HostMemory::capacity` out"
+    )]
+    HostPrefill {
+        /// The mode.
+        mode: &'static str,
+    },
     /// A size in bytes, but the experts' size is not known.
     #[error(
         "capacity {text} needs the size of an expert, which the trace lacks: give `Compare::expert_bytes`"

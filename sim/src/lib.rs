@@ -19,6 +19,7 @@ mod engine;
 mod error;
 mod forecast;
 mod future;
+mod host_memory;
 mod journal;
 mod knee;
 mod memory;
@@ -51,7 +52,7 @@ pub use capacity::{Capacity, Scope, even_split};
 pub use columns::check_columns;
 pub use compare::{compare, compare_misses};
 pub use compose::{Arrival, Composition};
-pub use counts::{Bucket, Counts, Window};
+pub use counts::{Bucket, Counts, TierCounts, Window};
 pub use curve::{CurveSetting, LruCurve};
 pub use drive::{EventSink, drive};
 pub use elastic::{Change, Schedule};
@@ -61,6 +62,7 @@ pub use forecast::{
     predictors, score, score_predictor, train_predictor, trained, trained_guide,
 };
 pub use future::Futures;
+pub use host_memory::{HostMemory, HostSetting, Tiered};
 pub use knee::{Knee, KneeRule, knee_of_chord, knee_of_saving};
 pub use memory::POLICY_MEMORY;
 pub use open_loop::{OPEN_LOOP, OpenLoop};

@@ -4,9 +4,18 @@
 use hotset_policies::{ExpertCache, Policy};
 
 use crate::Timeline;
+use crate::engine::HostSide;
 use crate::forecast::Forecaster;
 use crate::meter::Meter;
 use crate::prefill::PrefillService;
+
+/// What a prefetch adds to beside the cache.
+pub(crate) struct Beside<'e, const L: bool> {
+    pub meter: &'e mut Meter<L>,
+    pub prefill: &'e mut PrefillService,
+    pub host: Option<&'e mut HostSide>,
+    pub timelines: &'e mut [Timeline],
+}
 
 /// Prefetches for one run.
 pub(crate) struct Prefetching<'a> {
@@ -51,19 +60,28 @@ impl<'a> Prefetching<'a> {
         &mut self,
         layer: usize,
         cache: &mut ExpertCache<P>,
-        meter: &mut Meter<L>,
-        prefill: &mut PrefillService,
-        timelines: &mut [Timeline],
+        beside: Beside<'_, L>,
     ) {
+        let Beside { meter, prefill, mut host, timelines } = beside;
         self.forecaster.observe(layer);
         for target in self.forecaster.targets(layer) {
+            if let Some(lower) = host.as_deref_mut().and_then(HostSide::prefetched_cache) {
+                let plan = self.forecaster.prefetch_below(cache, lower, layer, target);
+                meter.bucket().tiers.reads_ahead[target] += u64::from(plan.fetches);
+                timelines.iter_mut().for_each(|timeline| timeline.read_ahead(target, &plan));
+                continue;
+            }
             let plan = self.forecaster.prefetch(cache, layer, target);
             let bucket = meter.bucket();
             bucket.prefetches[target] += u64::from(plan.fetches);
             bucket.prefetches_wasted += u64::from(plan.wasted);
             bucket.refetches += prefill.refetches(target, &plan);
+            let reads = match &mut host {
+                None => &[][..],
+                Some(host) => host.serve_ahead(target, &plan, bucket),
+            };
             for timeline in &mut *timelines {
-                timeline.prefetch(target, &plan);
+                timeline.prefetch(target, &plan, reads);
             }
         }
     }

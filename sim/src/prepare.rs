@@ -20,8 +20,8 @@ use crate::placing::{Load, placed};
 use crate::request::{Compare, Named};
 use crate::size::Size;
 use crate::{
-    AdaptiveSplit, Capacity, CurveSetting, Futures, GuidedPolicy, Prefetch, Scope, Semantics,
-    Setting, SimError, Steps, Timeline, trained, trained_guide, uses,
+    AdaptiveSplit, Capacity, CurveSetting, Futures, GuidedPolicy, HostSetting, Prefetch, Scope,
+    Semantics, Setting, SimError, Steps, Timeline, trained, trained_guide, uses,
 };
 
 /// A request, ready to be replayed: everything that its replays share.
@@ -39,6 +39,7 @@ pub struct Preparation<'p> {
     predictor: Option<Arc<AnyPredictor>>,
     guides: Vec<TrainedGuide>,
     refused: Vec<Refused>,
+    host: Option<HostSetting>,
 }
 
 /// The guide of one policy, as training left it.
@@ -79,6 +80,10 @@ impl<'p> Preparation<'p> {
             },
             predictor: predictor(training, request)?,
             guides: guides(training, request)?,
+            host: match &request.serving.host {
+                Some(host) => Some(host.setting(&shape, request.serving.prefill)?),
+                None => None,
+            },
             expert_bytes: shape.layers().iter().map(|layer| layer.expert_bytes).collect(),
             request,
             parts,
@@ -146,6 +151,11 @@ impl<'p> Preparation<'p> {
         self.refused.iter().any(|refused| (refused.policy, refused.size) == (policy, size))
     }
 
+    /// The cache in host memory that every replay has.
+    pub(crate) fn host(&self) -> Option<&HostSetting> {
+        self.host.as_ref()
+    }
+
     /// Whether timelines follow the replays.
     #[must_use]
     pub fn is_timed(&self) -> bool {
@@ -164,6 +174,7 @@ impl<'p> Preparation<'p> {
             prefill: request.serving.prefill,
             resizes: size.resizes.clone(),
             training: self.uses.clone(),
+            host: self.host.clone().filter(|_| *policy != PolicySpec::BeladyBypass),
             ..Setting::new(policy.clone(), size.slots.clone())
         };
         if is_bound(policy) {

@@ -1,10 +1,11 @@
 //! The prices of one phase and window over one link, from its counts and, if it has one, its
 //! timeline.
 
-use hotset_cost_models::Link;
+use hotset_cost_models::{Disk, Link};
 use hotset_traces::Shape;
 use serde::Serialize;
 
+use crate::host_memory::disk_reads;
 use crate::timeline::Splits;
 use crate::{Bucket, Spent};
 
@@ -62,6 +63,22 @@ impl Prices {
         }
     }
 
+    /// With what host memory did not hold read from disk.
+    #[must_use]
+    pub fn over_disk(self, disk: Option<&Disk>, shape: &Shape, bucket: &Bucket) -> Self {
+        let Some(disk) = disk else { return self };
+        let sum = |of: &dyn Fn(u64) -> u64| -> u128 {
+            disk_reads(&bucket.tiers, shape).map(|(n, bytes)| n * u128::from(of(bytes))).sum()
+        };
+        let (alone, work) = (sum(&|bytes| disk.read_ps(bytes)), sum(&|b| disk.queued_ps(b)));
+        Self {
+            serial: self.serial + alone,
+            prefetch_hidden: self.prefetch_hidden + alone,
+            perfect: self.perfect.max(work),
+            ..self
+        }
+    }
+
     /// Where the time of a token of `tokens` went.
     #[must_use]
     pub fn breakdown(&self, tokens: u64) -> Option<Breakdown> {
@@ -76,6 +93,7 @@ impl Prices {
             exposed_demand_ms: part(spent.demand),
             exposed_prefetch_ms: part(spent.prefetch),
             exposed_host_ms: part(spent.host),
+            exposed_disk_ms: (spent.disk > 0).then(|| part(spent.disk)),
             drained_ms: part(spent.drained),
             idle_link_ms: ms(wall.saturating_sub(self.link_work)),
             overlap_saves_ms: saved / 1e9 / tokens as f64,
@@ -117,7 +135,7 @@ impl SplitPrice {
     }
 }
 
-/// Where a token's time goes, in ms: the first six add up to the timeline.
+/// Where a token's time goes, in ms: the first seven add up to the timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Breakdown {
     /// Kernels, as long as they take alone.
@@ -130,6 +148,9 @@ pub struct Breakdown {
     pub exposed_prefetch_ms: f64,
     /// Waiting for the host's cores.
     pub exposed_host_ms: f64,
+    /// Waiting for the disk; absent where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exposed_disk_ms: Option<f64>,
     /// Copies still in flight where the phase or the window ended.
     pub drained_ms: f64,
     /// Time in which the link had nothing to do.

@@ -15,7 +15,7 @@ use crate::bypass::replay_bypass;
 use crate::capacity::dimensions;
 use crate::columns::check_misses;
 use crate::drive::{EventSink, Way, drive_wide};
-use crate::engine::{Engine, EngineParts};
+use crate::engine::{Engine, EngineParts, HostSide};
 use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
 use crate::meter::{Meter, Served};
 use crate::placing::placed;
@@ -69,7 +69,7 @@ pub(crate) fn replay_watched(
         Some("a timeline")
     } else {
         (!setting.is_plain())
-            .then_some("prefetch, a prefill mode, host misses, a schedule or the policy 'semantic'")
+            .then_some("prefetch, a prefill mode, host misses, host memory, a schedule or the policy 'semantic'")
     };
     match needs_events {
         Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
@@ -190,15 +190,17 @@ impl<'a> PolicyReplay<'a, '_> {
         let forecaster = self.forecaster()?;
         let (experts, _) = dimensions(shape);
         let handler = setting.misses.with_slots(&experts, setting.slots.total());
-        let asked = self.timelines.iter().any(Timeline::weighs_tokens);
-        let misses =
-            (asked || !handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
+        let misses = (!handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
         Ok(EngineParts {
             prefill,
             misses,
             weighs_misses: handler.loses_weight(),
             prefetching: forecaster.map(|source| Prefetching::new(source, shape.max_experts())),
             profiles: self.profiles()?,
+            host: match &setting.host {
+                Some(host) => Some(HostSide::new(host, shape)?),
+                None => None,
+            },
             resizes: &setting.resizes,
         })
     }

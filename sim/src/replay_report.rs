@@ -1,6 +1,6 @@
 //! One setting in full: per layer, per phase, percentiles of step times, and what ran when.
 
-use hotset_cost_models::Link;
+use hotset_cost_models::{Disk, Link};
 use hotset_policies::PolicySpec;
 use hotset_traces::{Phase, Shape, Trace};
 use serde::Serialize;
@@ -188,10 +188,11 @@ impl<'r> Detail<'r> {
     }
 
     fn layers(&self, prepared: &Preparation<'_>) -> Vec<LayerRow> {
+        let of = (prepared.shape(), prepared.request().time.disk.as_ref());
         let of_phase = |phase| {
             let steps = prepared.steps_of(phase);
             (0..prepared.shape().layers().len())
-                .map(move |layer| self.layer(prepared.shape(), phase, layer, steps))
+                .map(move |layer| self.layer(of, phase, layer, steps))
         };
         self.phases().flat_map(of_phase).collect()
     }
@@ -207,19 +208,27 @@ impl<'r> Detail<'r> {
     }
 
     /// One layer in one phase of `steps` steps.
-    fn layer(&self, shape: &Shape, phase: Phase, layer: usize, steps: usize) -> LayerRow {
+    fn layer(
+        &self,
+        (shape, disk): (&Shape, Option<&Disk>),
+        phase: Phase,
+        layer: usize,
+        steps: usize,
+    ) -> LayerRow {
         let bucket = self.counts.bucket(phase, Window::All);
         let (accesses, hits) = self.counts.layer(phase, layer);
         let mut only = Bucket {
             demand_fetches: vec![0; shape.layers().len()],
             prefetches: vec![0; shape.layers().len()],
+            tiers: bucket.tiers.of_layer(layer),
             ..Bucket::default()
         };
         only.demand_fetches[layer] = bucket.demand_fetches[layer];
         only.prefetches[layer] = bucket.prefetches[layer];
         let links = self.times.iter().filter_map(|LinkTimes { link, times }| {
             let spent = times.layer(phase, Window::All, layer);
-            let time = Prices::of(link, shape, &only, 0, Some(spent)).breakdown(bucket.tokens)?;
+            let prices = Prices::of(link, shape, &only, 0, Some(spent));
+            let time = prices.over_disk(disk, shape, &only).breakdown(bucket.tokens)?;
             let ms_per_token = spent.wall() as f64 / 1e9 / bucket.tokens as f64;
             Some(LayerTime { link: link.name.clone(), ms_per_token, time })
         });

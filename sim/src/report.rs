@@ -10,7 +10,7 @@ use crate::open_loop::OpenLoop;
 use crate::placing::Placed;
 use crate::prices::{Breakdown, Prices, SplitPrice};
 use crate::{
-    CopyOrder, PhaseFilter, Scope, Semantics, Serving, Shuffle, TrainingSplit, Wait, Window,
+    CopyOrder, PhaseFilter, Scope, Semantics, Serving, Shuffle, Tiered, TrainingSplit, Wait, Window,
 };
 
 /// The schema's name and version.
@@ -119,6 +119,9 @@ pub struct Settings {
     /// Host threads that serve experts; absent: the most that the link was measured with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_threads: Option<u32>,
+    /// What experts are read from where host memory does not hold them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<String>,
     /// The machine whose kernels these are, where whoever asked named one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
@@ -203,6 +206,9 @@ pub struct Row {
     /// What the engine goes without, where it changes what the model computes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_loop: Option<OpenLoop>,
+    /// What host memory and the disk under it did; absent where host memory holds everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<Tiered>,
     /// What the cache held before the first step; absent where it began empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placed: Option<Placed>,

@@ -6,7 +6,8 @@ use hotset_traces::{Shape, Trace};
 use serde::Serialize;
 
 use crate::{
-    Change, Composition, PhaseFilter, Prefetch, Prefill, Schedule, Scope, SimError, Steps,
+    Change, Composition, HostMemory, PhaseFilter, Prefetch, Prefill, Schedule, Scope, SimError,
+    Steps,
 };
 
 /// What an engine does beside evicting.
@@ -22,6 +23,9 @@ pub struct Serving {
     /// another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub composition: Option<Composition>,
+    /// The cache in host memory, over disk; `None`: host memory holds everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostMemory>,
     /// Changes of capacity during the run.
     #[serde(skip_serializing_if = "Schedule::is_empty")]
     pub schedule: Schedule,

@@ -8,7 +8,7 @@ use hotset_policies::semantic::Guide;
 use hotset_policies::{PolicySpec, Slots};
 use serde::{Deserialize, Serialize};
 
-use crate::{Change, PhaseFilter, Prefetch, Prefill, Scope};
+use crate::{Change, HostSetting, PhaseFilter, Prefetch, Prefill, Scope};
 
 /// How accesses reach the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,6 +60,8 @@ pub struct Setting {
     pub prefill: Prefill,
     /// What becomes of misses.
     pub misses: MissHandler,
+    /// The cache in host memory under it; `None`: everything lies there.
+    pub host: Option<HostSetting>,
     /// Slots from given tokens on, ascending, in the cache's scope.
     pub resizes: Vec<Change<Slots>>,
 }
@@ -80,6 +82,7 @@ impl Setting {
             expert_bytes: Vec::new(),
             prefill: Prefill::OnDemand,
             misses: MissHandler::Fetch,
+            host: None,
             resizes: Vec::new(),
             training: None,
         }
@@ -90,6 +93,7 @@ impl Setting {
         self.prefetch == Prefetch::None
             && self.prefill == Prefill::OnDemand
             && self.misses.fetches_all()
+            && self.host.is_none()
             && self.resizes.is_empty()
             && self.policy.guide().is_none()
     }

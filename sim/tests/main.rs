@@ -10,3 +10,4 @@ mod preparation;
 mod queueing;
 mod report;
 mod serving;
+mod tiers;

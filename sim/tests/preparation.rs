@@ -70,6 +70,7 @@ fn drawn(numbers: &mut Numbers, trace: &Trace) -> Compare {
             prefill: if numbers.below(4) == 0 { Prefill::Bypass } else { Prefill::OnDemand },
             composition: (numbers.below(2) == 0)
                 .then(|| Composition { concurrency: 1 + numbers.below(2), ..Default::default() }),
+            host: None,
             schedule: schedule.parse().unwrap(),
         },
         time: TimeModel::default(),

@@ -112,15 +112,20 @@ pub struct PriceArgs {
 Formats:
   csv      raw timings, columns device,link,mode,bytes,transfers,ms (docs/link-model.md)
   benchbw  FreeToken's calibration, benchbw.json version 4
+  disk     timings of a disk, columns request_bytes,queue_depth,seconds: a batch of so many
+           requests as are in flight, or of 'requests' where that is a column
 
 Example:
   hotset link fit links.csv -o mine.toml --name mine --source 'my host' --date 2026-11-29
-  hotset compare --machine mine.toml --dense-bytes 20MiB --link mine.toml")]
+  hotset compare --machine mine.toml --dense-bytes 20MiB --link mine.toml
+  hotset link fit reads.csv -o nvme.toml --name nvme
+  hotset compare --host-slots 50% --disk nvme.toml")]
 pub struct FitArgs {
     /// The measurements
     #[arg(value_name = "LINKS")]
     pub input: PathBuf,
-    /// Format of the measurements [default: benchbw if the file ends in .json, else csv]
+    /// Format of the measurements [default: benchbw if the file ends in .json, disk if it has a
+    /// column queue_depth, else csv]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub from: Option<MeasurementName>,
     /// The profile to write
@@ -147,6 +152,8 @@ pub enum MeasurementName {
     Csv,
     /// FreeToken's calibration
     Benchbw,
+    /// Timings of a disk
+    Disk,
 }
 
 /// Flags of `verify-plan`.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use hotset::cost_models::fit::Errors;
-use hotset::cost_models::{FitLabel, FittedProfile, Residual, fit_links, import_benchbw};
+use hotset::cost_models::{
+    FitLabel, FittedDisk, FittedProfile, RequestTime, Residual, fit_disk, fit_links, import_benchbw,
+};
 use hotset::reports::{Cell, Field, Output, Sheet};
 use serde::Serialize;
 
@@ -14,13 +16,17 @@ use crate::output::{self, OutputArgs};
 
 /// Fits, writes the profile and gives the residuals.
 pub fn run(args: &FitArgs) -> Result<Ending, Fault> {
-    let from = args.from.unwrap_or(match args.input.extension() {
-        Some(ending) if ending == "json" => MeasurementName::Benchbw,
-        _ => MeasurementName::Csv,
-    });
+    let is_json = args.input.extension().is_some_and(|ending| ending == "json");
+    let from = match args.from {
+        Some(from) => from,
+        None if is_json => MeasurementName::Benchbw,
+        None if reads_a_disk(args)? => MeasurementName::Disk,
+        None => MeasurementName::Csv,
+    };
     let fitted = match from {
         MeasurementName::Csv => csv(args)?,
         MeasurementName::Benchbw => benchbw(args)?,
+        MeasurementName::Disk => return disk(args),
     };
     if let Some(path) = &args.output {
         output::write_whole(path, fitted.profile.to_toml()?.as_bytes())?;
@@ -28,6 +34,86 @@ pub fn run(args: &FitArgs) -> Result<Ending, Fault> {
     let to = OutputArgs { format: args.format, output: None };
     output::give(&report(&fitted, args.output.as_deref())?, &to)?;
     Ok(Ending::Passed)
+}
+
+/// Whether the file's header has the column that only timings of a disk have.
+fn reads_a_disk(args: &FitArgs) -> Result<bool, Fault> {
+    let measurements = read_bytes(&args.input, MOST_MEASUREMENT_BYTES)?;
+    let header = measurements.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let header = String::from_utf8_lossy(header);
+    Ok(header.split(',').any(|column| column.trim() == "queue_depth"))
+}
+
+/// Fits a disk, writes its profile and says how well it fits.
+fn disk(args: &FitArgs) -> Result<Ending, Fault> {
+    let path = args.input.display().to_string();
+    let measurements = read_bytes(&args.input, MOST_MEASUREMENT_BYTES)?;
+    let name = args.name.as_deref().unwrap_or("disk");
+    let mut source = args.source.clone().unwrap_or_else(|| path.clone());
+    if let Some(date) = &args.date {
+        source = format!("{source}, {date}");
+    }
+    let fitted = fit_disk(measurements.as_slice(), name, &source)
+        .map_err(|reason| Fault::Fit { path, reason })?;
+    if let Some(path) = &args.output {
+        output::write_whole(path, fitted.disk.to_toml()?.as_bytes())?;
+    }
+    let to = OutputArgs { format: args.format, output: None };
+    output::give(&disk_report(&fitted, args.output.as_deref())?, &to)?;
+    Ok(Ending::Passed)
+}
+
+#[derive(Serialize)]
+struct DiskReport<'a> {
+    disk: &'a str,
+    source: &'a str,
+    latency_us: f64,
+    queue_depth: u32,
+    points: usize,
+    median_error: f64,
+    max_error: f64,
+    warnings: &'a [String],
+}
+
+const DISK_RATES: &[Field<RequestTime>] = &[
+    Field::right("request", "request_bytes", |of| Cell::Count(of.bytes)),
+    Field::right("MB/s", "mb_per_s", |of| {
+        Cell::Number(of.bytes as f64 / 1e6 / (of.ps as f64 * 1e-12), 1)
+    }),
+];
+
+fn disk_report(fitted: &FittedDisk, written: Option<&Path>) -> Result<Output, Fault> {
+    let disk = &fitted.disk;
+    let json = DiskReport {
+        disk: &disk.name,
+        source: &disk.source,
+        latency_us: disk.latency_ps as f64 / 1e6,
+        queue_depth: disk.queue_depth,
+        points: fitted.points,
+        median_error: fitted.errors.median,
+        max_error: fitted.errors.max,
+        warnings: &fitted.warnings,
+    };
+    let facts = vec![
+        ("disk", disk.name.as_str().into()),
+        ("latency, us", Cell::Number(json.latency_us, 1)),
+        ("requests in flight", Cell::Count(disk.queue_depth.into())),
+        ("points", Cell::Count(fitted.points as u64)),
+        ("error, %, median", percent(json.median_error)),
+        ("error, %, max", percent(json.max_error)),
+        ("source", super::wrap(&disk.source).into()),
+        (
+            "written to",
+            written.map_or("nowhere: give -o DISK.toml".into(), |path| {
+                path.display().to_string().into()
+            }),
+        ),
+    ];
+    let rates = Sheet::of("rates with all requests in flight", DISK_RATES, &disk.transfers);
+    let mut output = Output::new(&json, vec![Sheet::facts("", facts), rates.clone()])?;
+    output.flat = Some(rates);
+    output.warnings.clone_from(&fitted.warnings);
+    Ok(output)
 }
 
 fn csv(args: &FitArgs) -> Result<FittedProfile, Fault> {

@@ -9,12 +9,12 @@ use hotset::policies::Need;
 use hotset::policies::miss::MissHandler;
 use hotset::reports::Output;
 use hotset::sim::{
-    Arrival, Compare, Composition, Compute, CountedUses, Named, POLICY_MEMORY, Serving, TimeModel,
-    Training,
+    Arrival, Compare, Composition, Compute, CountedUses, HostMemory, Named, POLICY_MEMORY,
+    Prefetch, Serving, TimeModel, Training,
 };
 use hotset::traces::Trace;
 
-use crate::cli::{ArrivalName, ReplayArgs, ServingArgs, TimeArgs};
+use crate::cli::{ArrivalName, PrefetchToName, ReplayArgs, ServingArgs, TierArgs, TimeArgs};
 use crate::fault::Fault;
 use crate::output::{self, OutputArgs};
 use crate::{parse, session};
@@ -65,6 +65,11 @@ fn request_with(
     if let Some(given) = prefetch.map(|given| given.only(parse::several_prefetches)).transpose()? {
         request.serving.prefetch = given.clone();
     }
+    let to_host = request.serving.host.as_ref().is_some_and(|host| host.prefetches);
+    if to_host && request.serving.prefetch == Prefetch::None {
+        let told = "--prefetch-to host has nothing to bring: give --prefetch ahead or another";
+        return Err(Fault::Usage(told.to_owned()));
+    }
     request.serving.misses = misses(miss, &request.links, &request.time, expert_bytes)?;
     Ok(request)
 }
@@ -91,11 +96,15 @@ pub fn shared(
         expert_bytes: args.expert_size,
         serving: Serving {
             prefill: args.serving.prefill,
+            host: host_memory(&args.tiers)?,
             composition: composition(&args.serving, args.chunk, args.seed),
             schedule: args.serving.schedule.clone(),
             ..Serving::default()
         },
-        time: time(&args.time, machine, args.time.dense_bytes)?,
+        time: TimeModel {
+            disk: args.tiers.disk.as_deref().map(parse::disk).transpose()?,
+            ..time(&args.time, machine, args.time.dense_bytes)?
+        },
         links,
         timelines: !args.no_timeline,
         machine: args.time.machine.clone(),
@@ -192,6 +201,19 @@ fn misses(
     }
 }
 
+/// The cache in host memory, if there is one.
+fn host_memory(args: &TierArgs) -> Result<Option<HostMemory>, Fault> {
+    let Some(capacity) = &args.host_slots else { return Ok(None) };
+    let prefetches = args.prefetch_to == PrefetchToName::Host;
+    Ok(Some(HostMemory {
+        capacity: Named::new(capacity.trim(), capacity.parse()?),
+        policy: Named::new(args.host_policy.as_str(), args.host_policy.parse()?),
+        mode: args.host_mode.into(),
+        read_ahead: args.read_ahead,
+        prefetches,
+    }))
+}
+
 fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition> {
     let arrival = match args.arrival {
         ArrivalName::Recorded => Arrival::Recorded,
@@ -259,6 +281,7 @@ pub fn time(
         wait: args.wait.into(),
         contention: !args.no_contention,
         host_threads: args.host_threads,
+        disk: None,
         judges_splits: false,
     })
 }

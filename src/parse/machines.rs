@@ -1,6 +1,8 @@
 //! Links and machines: built in by name, or out of files.
 
-use hotset::cost_models::{Hardware, Link, MachineProfile, find_hardware, find_link, find_machine};
+use hotset::cost_models::{
+    Disk, Hardware, Link, MachineProfile, find_hardware, find_link, find_machine,
+};
 
 use hotset::planning::engine::{Engine, find_engine};
 
@@ -83,6 +85,14 @@ pub fn engine(text: &str) -> Result<Option<Engine>, Fault> {
         "algorithm" => Ok(None),
         file if file.ends_with(".toml") => Ok(Some(Engine::from_toml_path(file)?)),
         name => Ok(Some(find_engine(name)?)),
+    }
+}
+
+/// A disk: by name, by its rate, or its profile.
+pub fn disk(text: &str) -> Result<Disk, Fault> {
+    match text.ends_with(".toml") {
+        true => Ok(Disk::from_toml_path(text)?),
+        false => Ok(text.parse()?),
     }
 }
 

@@ -8,7 +8,9 @@ mod shares;
 mod sizes;
 
 pub use capacities::capacities;
-pub use machines::{Profile, engine, hardware, link, links, machine, profile, profile_and_name};
+pub use machines::{
+    Profile, disk, engine, hardware, link, links, machine, profile, profile_and_name,
+};
 pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
 pub use policies::{
     Listed, admissions, admitted, misses, policies, prefetch_suggestion, prefetches,

@@ -29,6 +29,9 @@ pub enum FitError {
     /// There are no rows, or none that measure a link.
     #[error("the links file has no measurement of a link")]
     NoLinks,
+    /// There are no rows of reads.
+    #[error("the file has no measurement of a read")]
+    NoReads,
     /// A link's mode has too few points for a curve.
     #[error("{link}, {mode}: {why}")]
     TooFewPoints {

@@ -6,6 +6,7 @@
 
 pub mod benchbw;
 mod contention;
+mod disk;
 mod error;
 mod grid;
 mod line;
@@ -16,6 +17,7 @@ mod table;
 use std::fmt;
 use std::io::Read;
 
+pub use disk::{FittedDisk, fit_disk};
 pub use error::FitError;
 pub use residuals::{Errors, Residual};
 

@@ -98,17 +98,66 @@ impl<P: Policy> ExpertCache<P> {
     /// If `layer` or `expert` is out of range; nothing has changed then.
     pub fn discard(&mut self, layer: usize, expert: u32) -> bool {
         let key = self.key(layer, expert);
-        let entry = &mut self.entries[key];
-        if !entry.is_resident() || entry.word & PREFETCHED == 0 {
+        let entry = self.entries[key];
+        let unused = entry.is_resident() && entry.word & PREFETCHED != 0;
+        if unused {
+            self.vacate(layer, key as Key);
+        }
+        unused
+    }
+
+    /// Takes an expert out whose copy is complete: another tier has it from now on. Its slot is
+    /// free, and its policy forgets it. Returns whether it was there. Nothing asks whether an open
+    /// demand needs it.
+    ///
+    /// # Panics
+    /// If `layer` or `expert` is out of range; nothing has changed then.
+    pub fn take(&mut self, layer: usize, expert: u32) -> bool {
+        let key = self.key(layer, expert);
+        let entry = self.entries[key];
+        let here = entry.is_resident() && !entry.is_pending();
+        if here {
+            self.vacate(layer, key as Key);
+        }
+        here
+    }
+
+    /// Offers an expert that another tier gives up, by its dense key: it comes in as if it had been
+    /// asked for, unless nobody that no open demand needs may leave for it. Returns whether it came
+    /// in; `false` for one that is there.
+    ///
+    /// # Panics
+    /// If no expert has this key.
+    pub fn offer(&mut self, key: Key) -> bool {
+        let (layer, _) = self.expert_of(key);
+        if self.entries[key as usize].is_resident() {
             return false;
         }
+        // Whoever an event before this one asked for may leave.
+        self.begin_event();
+        let index = self.pool_of(layer);
+        let (base, floor) = (self.pool_base(index), self.floor());
+        let keys = self.pool_keys(index);
+        self.dropped.clear();
+        let pool = &mut self.pools[index];
+        let entries = &mut self.entries[keys.start as usize..keys.end as usize];
+        let mut room = PoolRoom::new(entries, base, floor, &mut pool.free, &mut self.dropped);
+        let admitted = pool.policy.admit(key - base, &mut room);
+        let slot = if admitted { room.take_slot() } else { None };
+        if let Some(slot) = slot {
+            self.entries[key as usize].word = slot;
+        }
+        slot.is_some()
+    }
+
+    fn vacate(&mut self, layer: usize, key: Key) {
+        let entry = &mut self.entries[key as usize];
         let slot = entry.slot();
-        *entry = Entry { word: Entry::EMPTY.word, ..*entry };
+        entry.word = Entry::EMPTY.word;
         let pool = self.pool_of(layer);
         let base = self.pool_base(pool);
         self.pools[pool].free.push(slot);
-        self.pools[pool].policy.remove(key as u32 - base);
-        true
+        self.pools[pool].policy.remove(key - base);
     }
 
     /// Checks every invariant of the cache and its policies: each resident has a slot of its own

@@ -16,6 +16,7 @@ mod prefetch;
 mod room;
 mod serve;
 mod slots;
+mod tiered;
 
 pub use entry::ExpertId;
 pub use error::CacheError;
@@ -23,3 +24,4 @@ pub use expert_cache::ExpertCache;
 pub use maintain::{MovedExpert, Resized};
 pub use plan::{Action, Placement, Plan};
 pub use slots::Slots;
+pub use tiered::{HostTier, TierMode, TierPlan};

@@ -20,6 +20,7 @@ policies! {
         fifo::Fifo at "recency/fifo.rs",
         clock::Clock at "recency/clock.rs",
         random::Random at "recency/random.rs",
+        page_cache::PageCache at "recency/page_cache.rs",
         lfu::Lfu at "frequency/lfu.rs",
         lfu_decay::LfuDecay at "frequency/lfu_decay.rs",
         lru_k::LruK at "recency/lru_k.rs",

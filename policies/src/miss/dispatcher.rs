@@ -42,6 +42,8 @@ pub struct MissDispatcher<E> {
     stand_ins: Vec<(u32, usize)>,
     together: Option<CoSelection>,
     ranges: Option<Ranges>,
+    /// Which of the absent ones host cores compute in the event split last.
+    on_host: std::ops::Range<usize>,
 }
 
 /// What becomes of the absent experts, in their order: the first are fetched, then come the host's, then
@@ -84,6 +86,7 @@ impl<E: ExpertId> MissDispatcher<E> {
             stand_ins: Vec::new(),
             together: handler.pairs().then(|| CoSelection::new(experts)),
             ranges: biased.then(|| Ranges::new(experts.len())),
+            on_host: 0..0,
         }
     }
 
@@ -124,6 +127,7 @@ impl<E: ExpertId> MissDispatcher<E> {
         let (miss_further, host_further) = (further(0), further(parts.fetched));
         let substituted = self.stand_ins.len() as u32;
         self.demand(asked, parts);
+        self.on_host = parts.fetched..parts.fetched + parts.host;
         if let Some(together) = &mut self.together {
             together.learn(asked.layer, asked.experts.iter().map(|expert| expert.index()));
         }
@@ -144,6 +148,11 @@ impl<E: ExpertId> MissDispatcher<E> {
             substituted,
             lost_ppb,
         }
+    }
+
+    /// The experts that host cores compute in the event split last.
+    pub fn on_host(&self) -> impl Iterator<Item = u32> + '_ {
+        self.absent.get(self.on_host.clone()).unwrap_or_default().iter().map(|absent| absent.expert)
     }
 
     /// Orders the absent experts by what becomes of them.

@@ -256,6 +256,11 @@ impl PrefetchController {
         &self.selected
     }
 
+    /// Keeps of what was selected last what `wanted` says: another cache may have the rest.
+    pub fn keep(&mut self, wanted: impl Fn(u32) -> bool) {
+        self.selected.retain(|&expert| wanted(expert));
+    }
+
     /// Prefetches what was selected last for `target`, as far as the step's budget goes: an expert
     /// that is not resident and does not fit what is left of it is passed over.
     ///

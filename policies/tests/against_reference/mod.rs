@@ -21,7 +21,7 @@ use hotset_policies::{
 use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineMoeConfig};
 use hotset_policies::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruClock, LfruConfig};
 use hotset_policies::{MoeInfinity, Mrs, MrsConfig, Policy, PoolShape, Static};
-use hotset_policies::{SemanticAge, SemanticAgeConfig};
+use hotset_policies::{PageCache, PageCacheConfig, SemanticAge, SemanticAgeConfig};
 use hotset_policies::{TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
 use naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
@@ -30,7 +30,7 @@ use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
 use naive_moe::{NaiveClassLru, NaiveDali, NaiveFineMoe, NaiveHeatLru, NaiveLeastStale};
 use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveSemantic, NaiveStatic};
 use naive_moe::{NaiveTdLogistic, NaiveTdTable};
-use naive_segments::{NaiveMru, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
+use naive_segments::{NaiveMru, NaivePageCache, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
 use naive_values::{
     NaiveLeCar, NaiveLowest, NaiveSketchedWTinyLfu, NaiveWTinyLfu, decayed, kth_last,
 };
@@ -85,6 +85,17 @@ fn slru() {
 #[test]
 fn slru_50() {
     check_all(Slru50::new, NaiveSlru50::new);
+}
+
+#[test]
+fn page_cache() {
+    for (ratio, refault) in [(1, true), (3, false), (10, true)] {
+        let config = PageCacheConfig { ratio, refault };
+        check_all(
+            |pool| PageCache::configured(pool, &config),
+            |pool| NaivePageCache::new(pool, ratio, refault),
+        );
+    }
 }
 
 #[test]

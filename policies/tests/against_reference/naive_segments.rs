@@ -170,6 +170,70 @@ impl Naive for NaiveSlru50 {
     }
 }
 
+/// Oldest first in both lists.
+pub struct NaivePageCache {
+    inactive: Vec<Key>,
+    active: Vec<Key>,
+    /// Who left, and after how many departures and promotions.
+    left: Vec<(Key, usize)>,
+    ticks: usize,
+    ratio: usize,
+    refault: bool,
+    capacity: usize,
+}
+
+impl NaivePageCache {
+    pub fn new(pool: &PoolShape, ratio: u32, refault: bool) -> Self {
+        Self {
+            inactive: Vec::new(),
+            active: Vec::new(),
+            left: Vec::new(),
+            ticks: 0,
+            ratio: ratio as usize,
+            refault,
+            capacity: pool.capacity as usize,
+        }
+    }
+}
+
+impl Naive for NaivePageCache {
+    fn hit(&mut self, key: Key) {
+        if let Some(place) = self.inactive.iter().position(|&other| other == key) {
+            self.inactive.remove(place);
+            self.active.push(key);
+            self.ticks += 1;
+        }
+    }
+
+    fn admit(&mut self, key: Key, may_evict: &dyn Fn(Key) -> bool) -> Option<Vec<Key>> {
+        let mut gone = Vec::new();
+        if self.inactive.len() + self.active.len() == self.capacity {
+            while self.active.len() > self.ratio * self.inactive.len() {
+                self.inactive.push(self.active.remove(0));
+            }
+            let victim =
+                self.inactive.iter().chain(&self.active).copied().find(|&k| may_evict(k))?;
+            self.inactive.retain(|&other| other != victim);
+            self.active.retain(|&other| other != victim);
+            self.ticks += 1;
+            self.left.push((victim, self.ticks));
+            gone.push(victim);
+        }
+        let left = self.left.iter().rfind(|(other, _)| *other == key).map(|&(_, at)| at);
+        let soon = left.is_some_and(|at| self.ticks - at <= self.active.len());
+        if self.refault && soon {
+            self.active.push(key);
+        } else {
+            self.inactive.push(key);
+        }
+        Some(gone)
+    }
+
+    fn residents(&self) -> BTreeSet<Key> {
+        self.inactive.iter().chain(&self.active).copied().collect()
+    }
+}
+
 /// Oldest first, with the bit beside each key; the hand is an index.
 pub struct NaiveSieve {
     queue: Vec<(Key, bool)>,

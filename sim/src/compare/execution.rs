@@ -146,9 +146,11 @@ pub(crate) struct Curves<'a> {
 impl<'a> Curves<'a> {
     pub fn new(prepared: &'a Preparation<'a>) -> Self {
         let request = prepared.request();
-        let Serving { prefetch, misses, prefill, schedule, composition: _ } = &request.serving;
+        let Serving { prefetch, misses, prefill, host, schedule, composition: _ } =
+            &request.serving;
         let plain = *prefetch == Prefetch::None
             && misses.fetches_all()
+            && host.is_none()
             && *prefill == Prefill::OnDemand
             && schedule.is_empty();
         let replays = match request.semantics {

@@ -112,6 +112,7 @@ pub(crate) fn settings(prepared: &Preparation<'_>) -> Settings {
         wait: request.time.wait,
         contention: request.time.contention,
         host_threads: request.time.host_threads,
+        disk: request.time.disk.as_ref().map(|disk| disk.name.clone()),
         machine: request.machine.clone(),
         histogram: histogram.map(|counted| counted.source.clone()),
         seed: request.seed,

@@ -1,6 +1,7 @@
 //! The rows of a comparison: counts and prices of each policy, size, phase and window.
 
 use hotset_cost_models::Link;
+use hotset_policies::PolicySpec;
 use hotset_traces::Phase;
 
 use super::execution::ReplayResult;
@@ -10,7 +11,7 @@ use crate::placing::{Load, Placed};
 use crate::prepare::{Preparation, is_sized};
 use crate::report::{LinkPrice, Row};
 use crate::size::Size;
-use crate::{Bucket, Prices, SimError, Window};
+use crate::{Bucket, Prices, SimError, Tiered, Window};
 
 /// All rows, in the order of the cells.
 pub(super) fn rows(
@@ -25,6 +26,7 @@ pub(super) fn rows(
         let (result, bound) = (&results[cell.replay], &results[cell.bound]);
         let load =
             prepared.load(&request.policies[cell.policy].value, &prepared.sizes()[cell.size]);
+        let tiered = request.policies[cell.policy].value != PolicySpec::BeladyBypass;
         for &phase in &phases {
             for window in [Window::All, Window::Cold, Window::Steady] {
                 let counted = &result.counts.bucket(phase, window);
@@ -51,6 +53,7 @@ pub(super) fn rows(
                     bound,
                     belady_misses,
                     load: &load,
+                    tiered,
                 };
                 rows.push(row(prepared, &of));
             }
@@ -70,6 +73,8 @@ struct RowOf<'a> {
     bound: &'static str,
     belady_misses: u64,
     load: &'a Load,
+    /// Whether a cache in host memory lay under its cache.
+    tiered: bool,
 }
 
 fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
@@ -109,6 +114,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         belady_misses: of.belady_misses,
         belady_ratio: ratio(bucket.misses(), of.belady_misses),
         open_loop: OpenLoop::of(prepared, of.phase, bucket),
+        tiers: Tiered::of(prepared.host().filter(|_| of.tiered), shape, bucket),
         placed: Placed::of(of.load, shape, &request.links, sized),
         links: if sized {
             let price = |(index, link): (usize, &Link)| {
@@ -116,7 +122,11 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
                     of.result.times.get(index).map(|times| times.bucket(of.phase, of.window));
                 let compute =
                     u128::from(request.time.compute.token_ps(shape)) * u128::from(bucket.tokens);
-                let prices = Prices::of(link, shape, bucket, compute, spent);
+                let prices = Prices::of(link, shape, bucket, compute, spent).over_disk(
+                    request.time.disk.as_ref(),
+                    shape,
+                    bucket,
+                );
                 LinkPrice::per_token(&link.name, &prices, bucket.tokens)
             };
             request.links.iter().enumerate().map(price).collect()

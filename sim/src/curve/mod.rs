@@ -8,6 +8,7 @@
 //! has slots the cache admits nothing, and only a replay tells what follows: see
 //! [`LruCurve::exact_from`].
 
+mod below;
 mod event;
 mod recency;
 mod sequential;

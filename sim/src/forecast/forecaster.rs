@@ -237,6 +237,19 @@ impl<'a> Forecaster<'a> {
         self.controller.prefetch(cache, target)
     }
 
+    /// Prefetches into `lower`, a tier below `cache`, what is predicted and not in `cache`.
+    pub fn prefetch_below<'c, P: Policy, Q: Policy>(
+        &mut self,
+        cache: &ExpertCache<P>,
+        lower: &'c mut ExpertCache<Q>,
+        layer: usize,
+        target: usize,
+    ) -> Plan<'c> {
+        self.select(layer, target);
+        self.controller.keep(|expert| cache.slot_of(target, expert).is_none());
+        self.controller.prefetch(lower, target)
+    }
+
     /// Not one instance a policy: nothing here knows the cache.
     fn select(&mut self, layer: usize, target: usize) {
         let Self { feed, source, controller } = self;

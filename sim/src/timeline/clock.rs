@@ -6,6 +6,7 @@ use hotset_cost_models::{Contention, HostContention};
 use hotset_traces::Phase;
 
 use super::copies::Copies;
+use super::disk::DiskQueue;
 use super::overlap::{Job, beside};
 use super::record::{Lane, Recorder};
 use super::spent::{Spent, Times};
@@ -18,6 +19,8 @@ pub(super) struct Clock {
     pub copies: Copies,
     pub times: Times,
     pub recorder: Option<Box<Recorder>>,
+    /// The disk, where there is one.
+    pub disk: Option<Box<DiskQueue>>,
     contention: Contention,
     host: HostContention,
     /// Until when the host's cores are at work for layers before the one that runs.
@@ -34,7 +37,17 @@ impl Clock {
         host: HostContention,
     ) -> Self {
         let times = Times::new(layers);
-        Self { now: 0, copies, times, recorder: None, contention, host, host_busy: 0, row: 0 }
+        Self {
+            now: 0,
+            copies,
+            times,
+            recorder: None,
+            disk: None,
+            contention,
+            host,
+            host_busy: 0,
+            row: 0,
+        }
     }
 
     /// What a layer spends in the running phase and window.
@@ -108,6 +121,32 @@ impl Clock {
         }
     }
 
+    /// Waits until the disk has given what the layer needs.
+    #[inline(always)]
+    pub fn wait_for_disk(&mut self, layer: usize, done: u64) {
+        if done > self.now {
+            self.cell(layer).disk += done - self.now;
+            self.now = done;
+        }
+    }
+
+    /// The host's cores work until `done` at least: for an expert that came late.
+    pub fn keep_host_busy(&mut self, done: u64) {
+        self.host_busy = self.host_busy.max(done);
+    }
+
+    /// Reads an expert from disk, asked for now; returns when it is in host memory.
+    pub fn read(&mut self, layer: usize, expert: u32, name: &'static str) -> u64 {
+        let now = self.now;
+        let Some(disk) = &mut self.disk else { return 0 };
+        let begin = disk.free.max(now);
+        let done = disk.read(layer, expert, now);
+        if self.recorder.is_some() {
+            self.record(Lane::Disk, name, layer, Some(expert), begin..done);
+        }
+        done
+    }
+
     /// Whether the host's cores are still at work for layers before the one that runs.
     #[inline(always)]
     pub fn host_is_busy(&self) -> bool {
@@ -140,7 +179,9 @@ impl Clock {
 
     /// Waits for all copies and the host's cores, on the account of `layer`.
     pub fn drain(&mut self, layer: usize) {
-        let left = self.copies.left(self.now).max(self.host_busy.saturating_sub(self.now));
+        let reads = self.disk.as_ref().map_or(0, |disk| disk.free.saturating_sub(self.now));
+        let host = self.host_busy.saturating_sub(self.now);
+        let left = self.copies.left(self.now).max(host).max(reads);
         if left > 0 {
             let cell = self.cell(layer);
             cell.drained = cell.drained.saturating_add(left);

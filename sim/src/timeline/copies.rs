@@ -117,6 +117,41 @@ impl Copies {
         self.alone
     }
 
+    /// [`demand`](Self::demand) of one copy that cannot begin before `ready`, on the clock of the
+    /// compute stream: what it copies is not in host memory before.
+    pub fn demand_once(&mut self, size: &SizeCosts, ready: u64) -> u64 {
+        let floor = self.gate_at(size, ready);
+        let alone = self.demand(size, 1);
+        self.until = self.until.max(floor);
+        alone
+    }
+
+    /// [`ahead`](Self::ahead) of one copy that cannot begin before `ready`.
+    pub fn ahead_once(&mut self, size: &SizeCosts, ready: u64) -> Ticket {
+        let floor = self.gate_at(size, ready);
+        let ticket = self.ahead(size, 1);
+        match self.shared {
+            None => ticket,
+            Some(_) => Ticket { earliest: ticket.earliest.max(floor), ..ticket },
+        }
+    }
+
+    /// Holds the copy that is queued next until `ready`; returns when it is there at the earliest.
+    /// In order, those behind it wait too; where queues share the link, they do not.
+    fn gate_at(&mut self, size: &SizeCosts, ready: u64) -> u64 {
+        let ready = ready.saturating_sub(self.delay);
+        if ready <= self.gate {
+            return 0;
+        }
+        let floor = ready.saturating_add(size.demand(1));
+        if self.shared.is_none() {
+            let work = self.work.saturating_add(size.queued);
+            self.base = self.base.max(floor.saturating_sub(work));
+        }
+        self.free = self.free.max(floor);
+        floor
+    }
+
     /// Queues copies that the event does not wait for.
     #[inline]
     pub fn ahead(&mut self, size: &SizeCosts, copies: u32) -> Ticket {

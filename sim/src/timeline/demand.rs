@@ -25,8 +25,22 @@ pub struct LayerDemand<'a> {
     pub low: u32,
     /// Distinct experts brought by a prefetch and asked for the first time.
     pub prefetched: u32,
-    /// Where each goes; looked at only for experts that were prefetched.
+    /// Where each goes; looked at only for experts that were prefetched, or come from disk.
     pub placements: &'a [Placement],
+    /// What of it comes from disk.
+    pub tier: TierDemand<'a>,
+}
+
+/// What a layer asks of the tiers under the accelerator's memory; nothing where everything lies in
+/// host memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TierDemand<'a> {
+    /// Experts to read from disk before they are copied or computed.
+    pub reads: &'a [u32],
+    /// Experts read behind them that nobody waits for.
+    pub ahead: &'a [u32],
+    /// Experts that host cores compute, whether they are read or not.
+    pub computed: &'a [u32],
 }
 
 impl<'a> LayerDemand<'a> {
@@ -46,6 +60,7 @@ impl<'a> LayerDemand<'a> {
             low: 0,
             prefetched: plan.prefetch_hits,
             placements: plan.placements,
+            tier: TierDemand::default(),
         }
     }
 
@@ -65,6 +80,7 @@ impl<'a> LayerDemand<'a> {
             low: 0,
             prefetched: 0,
             placements: &[],
+            tier: TierDemand::default(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! [`Timeline`]: the clock of one replay over one link.
 
+mod over_disk;
+
 use hotset_cost_models::{Contention, HostKernel, Link};
 use hotset_policies::{Action, Placement, Plan};
 use hotset_traces::{Phase, Shape};
@@ -9,6 +11,7 @@ use super::clock::Clock;
 use super::copies::{Copies, Ticket};
 use super::costs::Costs;
 use super::demand::LayerDemand;
+use super::disk::DiskQueue;
 use super::model::{Compute, TimeModel, Wait};
 use super::record::Recorder;
 use super::spent::{Splits, StepTime, Times};
@@ -29,6 +32,9 @@ struct Running {
     waiting: u32,
     /// What the layer's own copies take on an idle link.
     alone: u64,
+    /// When what the layer copies, and what the host computes, has come from disk.
+    read: u64,
+    host_read: u64,
 }
 
 /// The step that runs: when it began, and what it has queued since.
@@ -75,6 +81,8 @@ impl Timeline {
         let host = model.host_beside(link);
         let rate = model.host_kernel(link);
         let copies = Copies::new(model.copies);
+        let mut clock = Clock::new(shape.layers().len(), copies, contention, host);
+        clock.disk = model.disk.as_ref().map(|disk| Box::new(DiskQueue::new(shape, disk)));
         let step = RunningStep {
             phase: Phase::Decode,
             steady: false,
@@ -87,7 +95,7 @@ impl Timeline {
             costs: Costs::new(shape, link, &model.compute, rate),
             low: None,
             hits_first: model.wait == Wait::HitsFirst,
-            clock: Clock::new(shape.layers().len(), copies, contention, host),
+            clock,
             judges_splits: model.judges_splits && rate.ps_per_mib > 0,
             ahead: CopiedAhead::new(shape),
             experts: shape.layers().iter().map(|layer| layer.experts).collect(),
@@ -186,7 +194,7 @@ impl Timeline {
             deferred: demand.deferred,
             dropped: demand.dropped,
             waiting: demand.copies + demand.low,
-            alone: 0,
+            ..Running::default()
         };
         if demand.prefetched > 0 || self.clock.copies.is_shared() {
             let late = self.ahead.need(layer, demand.placements, &mut self.clock.copies);
@@ -195,6 +203,9 @@ impl Timeline {
         }
         if self.judges_splits && demand.copies + demand.host > 0 {
             self.judge_split(&demand);
+        }
+        if self.clock.disk.is_some() {
+            return self.demand_over_disk(&demand);
         }
         if demand.copies > 0 {
             if self.clock.recorder.is_some() {
@@ -242,12 +253,18 @@ impl Timeline {
     }
 
     /// Copies of a prefetch for `layer` are queued behind those of the layer that runs.
-    pub fn prefetch(&mut self, layer: usize, plan: &Plan<'_>) {
+    /// Of those, `reads` and whoever else it names come from disk first.
+    pub fn prefetch(&mut self, layer: usize, plan: &Plan<'_>, reads: &[u32]) {
+        for &expert in reads {
+            self.clock.read(layer, expert, "ahead");
+        }
         for placement in plan.placements {
             if placement.action == Action::Fetch {
                 let begin = self.clock.next_copy();
                 let busy = self.clock.copies.busy_until();
-                let ticket = self.clock.copies.ahead(self.costs.size(layer), 1);
+                let size = self.costs.size(layer);
+                let ready = self.ready(layer, placement.expert);
+                let ticket = self.clock.copies.ahead_once(size, ready);
                 self.ahead.push(layer, placement.expert, busy, ticket);
                 self.step.prefetches += 1;
                 self.clock.record_copy("prefetch", layer, Some(placement.expert), begin);
@@ -284,8 +301,8 @@ impl Timeline {
     /// The layer's experts run once they are there.
     #[inline(always)]
     pub fn finish_layer(&mut self) {
-        let Running { layer, distinct, host, host_further, deferred, dropped, waiting, alone } =
-            self.running;
+        let Running { layer, distinct, host, deferred, dropped, waiting, alone, .. } = self.running;
+        let Running { host_further, read, host_read, .. } = self.running;
         let (costs, tokens) = (&self.costs, self.step.tokens);
         let on_gpu = distinct - host - dropped;
         let mut host_done = 0;
@@ -298,6 +315,11 @@ impl Timeline {
             let (now, later) = (work(host - deferred, host_further), work(deferred, 0));
             host_done = self.clock.serve_on_host(layer, now, later);
         }
+        if host_read > self.clock.now {
+            // The one that comes last is computed when it is there.
+            host_done = host_done.max(host_read.saturating_add(costs.size(layer).host));
+            self.clock.keep_host_busy(host_done);
+        }
         let mut left = on_gpu;
         if waiting > 0 {
             let ready = on_gpu - waiting;
@@ -307,8 +329,10 @@ impl Timeline {
                 self.clock.kernel(layer, experts, "experts (hits)");
                 left = waiting;
             }
+            self.clock.wait_for_disk(layer, read);
             self.clock.wait_for_copies(layer, alone);
         }
+        self.clock.wait_for_disk(layer, host_read);
         self.clock.wait_for_host(layer, host_done);
         let experts = costs.experts(layer, tokens, left, distinct);
         self.clock.kernel(layer, experts, "experts");

@@ -12,6 +12,7 @@ mod clock;
 mod copies;
 mod costs;
 mod demand;
+mod disk;
 mod engine;
 mod model;
 mod overlap;
@@ -21,7 +22,7 @@ mod shared_link;
 mod spent;
 mod split;
 
-pub use demand::LayerDemand;
+pub use demand::{LayerDemand, TierDemand};
 pub use engine::Timeline;
 pub use model::{Compute, CopyOrder, TimeModel, Wait};
 pub use record::{Lane, Recorder, Span};

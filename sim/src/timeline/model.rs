@@ -1,6 +1,6 @@
 //! The engine that a timeline stands for: its compute, and how copies run beside it.
 
-use hotset_cost_models::{HbmModel, HostContention, HostKernel, Link, MachineProfile, Picos};
+use hotset_cost_models::{Disk, HbmModel, HostContention, HostKernel, Link, MachineProfile, Picos};
 use hotset_traces::{LayerShape, Shape};
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,8 @@ pub struct TimeModel {
     /// Host threads that serve experts; `None`: the most that the link's contention was measured
     /// with.
     pub host_threads: Option<u32>,
+    /// What experts are read from where host memory does not hold them; `None`: reads take no time.
+    pub disk: Option<Disk>,
     /// Whether every split of misses between link and host is judged beside the best one.
     pub judges_splits: bool,
 }
@@ -129,7 +131,10 @@ impl TimeModel {
                 .layers()
                 .iter()
                 .map(|layer| {
-                    u128::from(layer.top_k) * u128::from(link.demand_ps(layer.expert_bytes, 1))
+                    let read =
+                        self.disk.as_ref().map_or(0, |disk| disk.read_ps(layer.expert_bytes));
+                    let copy = u128::from(link.demand_ps(layer.expert_bytes, 1));
+                    u128::from(layer.top_k) * (copy + u128::from(read))
                 })
                 .sum();
             let token = u128::from(self.compute.token_ps(shape)) + 2 * copies;
@@ -184,6 +189,7 @@ impl Default for TimeModel {
             wait: Wait::All,
             contention: true,
             host_threads: None,
+            disk: None,
             judges_splits: false,
         }
     }

@@ -12,6 +12,8 @@ pub enum Lane {
     Copy,
     /// The host's cores.
     Host,
+    /// The disk.
+    Disk,
 }
 
 /// Something that ran.
@@ -98,9 +100,14 @@ impl Recorder {
             escaped(title),
             self.dropped
         )?;
-        for (lane, name) in
-            [(Lane::Compute, "compute"), (Lane::Copy, "copies"), (Lane::Host, "host")]
-        {
+        let disk = self.spans.iter().any(|span| span.lane == Lane::Disk);
+        let lanes = [
+            (Lane::Compute, "compute"),
+            (Lane::Copy, "copies"),
+            (Lane::Host, "host"),
+            (Lane::Disk, "disk"),
+        ];
+        for (lane, name) in lanes.into_iter().take(if disk { 4 } else { 3 }) {
             writeln!(
                 out,
                 "{{\"ph\":\"M\",\"pid\":1,\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{name}\"}}}},",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Window;
 
 /// A run's time on the compute stream, in picoseconds by what it was spent on, and what the other
-/// engines did beside it. The wall time is the sum of the first six.
+/// engines did beside it. The wall time is the sum of the first seven.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Kernels, as long as they take alone.
@@ -21,6 +21,9 @@ pub struct Spent {
     pub prefetch: u64,
     /// Waiting for the host's cores after every copy had arrived.
     pub host: u64,
+    /// Waiting for experts that the disk had not given yet.
+    #[serde(default)]
+    pub disk: u64,
     /// Waiting for copies that nobody needed yet where the phase or the window ended.
     pub drained: u64,
     /// Host cores at work, as long as that takes alone.
@@ -69,7 +72,8 @@ impl Spent {
     /// The time on the clock.
     #[must_use]
     pub fn wall(&self) -> u64 {
-        [self.compute, self.slowed, self.demand, self.prefetch, self.host, self.drained]
+        let Self { compute, slowed, demand, prefetch, host, disk, drained, .. } = *self;
+        [compute, slowed, demand, prefetch, host, disk, drained]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
@@ -78,8 +82,18 @@ impl Spent {
 impl AddAssign for Spent {
     /// The pattern names every part, so that a new one that is not added here does not compile.
     fn add_assign(&mut self, other: Self) {
-        let Self { compute, slowed, demand, prefetch, host, drained, host_work, late, splits } =
-            other;
+        let Self {
+            compute,
+            slowed,
+            demand,
+            prefetch,
+            host,
+            disk,
+            drained,
+            host_work,
+            late,
+            splits,
+        } = other;
         self.splits += splits;
         for (sum, more) in [
             (&mut self.compute, compute),
@@ -87,6 +101,7 @@ impl AddAssign for Spent {
             (&mut self.demand, demand),
             (&mut self.prefetch, prefetch),
             (&mut self.host, host),
+            (&mut self.disk, disk),
             (&mut self.drained, drained),
             (&mut self.host_work, host_work),
             (&mut self.late, late),
