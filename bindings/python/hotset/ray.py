@@ -190,9 +190,7 @@ def sweep(
             done += 1
             if tell is not None:
                 tell(done, of_tasks)
-        return [
-            call(["sweep"], {**settings, "resume": path}, (trace,)) for trace, path, _ in works
-        ]
+        return [call(["sweep"], {**settings, "resume": path}, (trace,)) for trace, path, _ in works]
 
 
 def _folder() -> Any:

@@ -25,7 +25,10 @@ def cluster():
 @pytest.fixture(scope="module")
 def traces():
     whole = hotset.Trace.bundled()
-    return [whole.slice(sequences=range(2), phase="decode"), whole.slice(sequences=range(2, 4), phase="decode")]
+    return [
+        whole.slice(sequences=range(2), phase="decode"),
+        whole.slice(sequences=range(2, 4), phase="decode"),
+    ]
 
 
 def test_a_sweep_is_that_of_one_machine_and_a_lost_one_changes_nothing(cluster, traces, tmp_path):
@@ -45,7 +48,14 @@ def test_a_sweep_is_that_of_one_machine_and_a_lost_one_changes_nothing(cluster, 
     assert [result.to_json() for result in shared] == [result.to_json() for result in alone]
     # The journals are the command line's.
     told = []
-    resumed = sweep(traces, POLICIES, capacity, journal=tmp_path / "one", progress=lambda *n: told.append(n), **settings)
+    resumed = sweep(
+        traces,
+        POLICIES,
+        capacity,
+        journal=tmp_path / "one",
+        progress=lambda *n: told.append(n),
+        **settings,
+    )
     assert resumed == alone and not told
 
 
