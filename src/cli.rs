@@ -145,6 +145,11 @@ pub struct SweepArgs {
     /// Keep finished replays in this file, and go on with those that it has
     #[arg(long, value_name = "JOURNAL")]
     pub resume: Option<PathBuf>,
+    /// Do these replays alone, by their numbers, into the journal, and give no result: parts of a
+    /// sweep for several machines. The journals' lines together, behind one first line, are the
+    /// journal of the whole
+    #[arg(long, value_name = "FROM..TO", requires = "resume", value_parser = parse::span)]
+    pub replays: Option<std::ops::Range<usize>>,
     /// Also find the size from which no larger one saves MS a token for each GiB more
     #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
     pub knee: Option<f64>,

@@ -12,8 +12,8 @@ from hotset._words import flags
 HEAD = '''"""Types of `hotset`; written by stubs.py."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Union
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy
 import numpy.typing
@@ -24,14 +24,15 @@ from ._trace import Trace as Trace
 
 __version__: str
 
-_Path = Union[str, os.PathLike[str]]
-_Trace = Union[Trace, _Path]
-_Value = Union[str, int, float]
-_Values = Union[_Value, Sequence[_Value]]
-_Policies = Union[str, Callable[[Pool], Any], Sequence[Union[str, Callable[[Pool], Any]]]]
-_Progress = Union[bool, Callable[[int, int], Any], None]
-_Ids = Union[numpy.typing.NDArray[numpy.integer[Any]], Sequence[int]]
-_Weights = Union[numpy.typing.NDArray[numpy.float32], Sequence[float], None]
+_Path = str | os.PathLike[str]
+_Trace = Trace | _Path
+_Value = str | int | float
+_Values = _Value | Sequence[_Value]
+_Policy = str | Callable[[Pool], Any]
+_Policies = _Policy | Sequence[_Policy]
+_Progress = bool | Callable[[int, int], Any] | None
+_Ids = numpy.typing.NDArray[numpy.integer[Any]] | Sequence[int]
+_Weights = numpy.typing.NDArray[numpy.float32] | Sequence[float] | None
 
 class HotsetError(ValueError): ...
 
@@ -90,20 +91,20 @@ class ExpertCache:
     def __init__(
         self,
         experts: Sequence[int],
-        top_k: Union[int, Sequence[int]],
-        slots: Union[int, Sequence[int]],
-        policy: Union[str, Callable[[Pool], Any]] = "lru",
+        top_k: int | Sequence[int],
+        slots: int | Sequence[int],
+        policy: _Policy = "lru",
         ordered_copies: bool = False,
     ) -> None: ...
     def demand(self, layer: int, experts: _Ids, weights: _Weights = None) -> Plan: ...
     def prefetch(self, layer: int, experts: _Ids) -> Plan: ...
-    def complete(self, layer: int, expert: Union[int, _Ids]) -> bool: ...
+    def complete(self, layer: int, expert: int | _Ids) -> bool: ...
     def release(self, layer: int) -> None: ...
     def begin_step(self, tokens: int) -> None: ...
     def resize(
-        self, slots: Union[int, Sequence[int]]
+        self, slots: int | Sequence[int]
     ) -> tuple[numpy.typing.NDArray[numpy.uint32], list[tuple[int, int, int]]]: ...
-    def slot_of(self, layer: int, expert: int) -> Union[int, None]: ...
+    def slot_of(self, layer: int, expert: int) -> int | None: ...
     def expert_of(self, key: int) -> tuple[int, int]: ...
     def residents(self) -> numpy.typing.NDArray[numpy.uint32]: ...
     @property
@@ -127,10 +128,10 @@ def kind(flag: dict[str, Any]) -> str:
         return "_Trace"
     if flag["values"]:
         choice = "Literal[" + ", ".join(f'"{value}"' for value in flag["values"]) + "]"
-        return f"Union[str, {choice}, Sequence[str]]" if flag["delimited"] else choice
+        return f"str | {choice} | Sequence[str]" if flag["delimited"] else choice
     if flag["delimited"] or flag["repeated"]:
-        return "Union[_Path, _Values]"
-    return "Union[_Path, _Value]"
+        return "_Path | _Values"
+    return "_Path | _Value"
 
 
 def function(name: str, command: list[str], indent: str = "") -> str:
@@ -141,13 +142,13 @@ def function(name: str, command: list[str], indent: str = "") -> str:
     named = {one: flag for one, flag in known.items() if flag["long"] is not None}
     for one, flag in places.items():
         default = "" if flag["required"] else " = None"
-        optional = kind(flag) if flag["required"] else f"Union[{kind(flag)}, None]"
+        optional = kind(flag) if flag["required"] else f"{kind(flag)} | None"
         lines.append(f"{indent}    {one}: {optional}{default},")
     if named or name in FOLLOWED:
         lines.append(f"{indent}    *,")
     for one, flag in named.items():
         default = "" if flag["required"] else " = None"
-        optional = kind(flag) if flag["required"] else f"Union[{kind(flag)}, None]"
+        optional = kind(flag) if flag["required"] else f"{kind(flag)} | None"
         lines.append(f"{indent}    {one}: {optional}{default},")
     if name in FOLLOWED:
         lines.append(f"{indent}    progress: _Progress = None,")
@@ -169,7 +170,9 @@ def text() -> str:
             parts.append("    @staticmethod\n    def list() -> Result: ...")
             parts.append("    @staticmethod\n    def show(name: str) -> Result: ...")
         else:
-            parts.append("    def __call__(self, name: str, *trace: Any, **settings: Any) -> Result: ...")
+            parts.append(
+                "    def __call__(self, name: str, *trace: Any, **settings: Any) -> Result: ..."
+            )
         parts.append(f"\n{group}: _{group.title()}\n")
     return "\n".join(parts)
 

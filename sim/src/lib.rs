@@ -81,7 +81,7 @@ pub use serving::Serving;
 pub use setting::{Semantics, Setting};
 pub use size::Size;
 pub use steps::{PREFILL_CHUNK, Steps};
-pub use sweep::{LruPoints, Sweep, SweepReport, sweep};
+pub use sweep::{LruPoints, Sweep, SweepReport, sweep, sweep_part};
 pub use timeline::{Compute, CopyOrder, Spent, Splits, TimeModel, Timeline, Times, Wait};
 pub use training::{Shuffle, SplitTrace, TrainingSplit, uses};
 pub use verify_live::{LiveError, LiveReport, LiveRow, LiveSpent, PrefetchEffect, verify_live};

@@ -1,7 +1,8 @@
 //! Policies over many capacities: hit rate, bytes and time as curves, their knees, and LRU at
 //! every capacity there is.
 
-use std::path::PathBuf;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use hotset_cost_models::HbmModel;
 use hotset_policies::Slots;
@@ -80,22 +81,7 @@ pub fn sweep(
     let mut report = match &request.journal {
         None => compare::report(trace, &prepared, &curves, |_| Ok(()), progress)?,
         Some(path) => {
-            let journal = |replays| {
-                let work = Work {
-                    journal: FORMAT.to_owned(),
-                    hotset: env!("CARGO_PKG_VERSION").to_owned(),
-                    trace: trace.content_digest().to_owned(),
-                    flags: digest(&prepared).map_err(|e| SimError::Journal {
-                        path: path.clone(),
-                        problem: e.to_string(),
-                    })?,
-                    replays,
-                };
-                let (layers, links) = (trace.shape().layers().len(), compare.links.len());
-                Journal::open(path, &work, |_, result: &ReplayResult| {
-                    result.is_possible(layers, links)
-                })
-            };
+            let journal = |replays| journal(path, trace, &prepared, replays);
             compare::report(trace, &prepared, &curves, journal, progress)?
         }
     };
@@ -105,6 +91,48 @@ pub fn sweep(
         lru_curves: lru_points(trace, &report, &curves.all()),
         report,
     })
+}
+
+/// Replays a part of a sweep's replays, by their numbers, into its journal; gives how many there are in
+/// all. Journals of one sweep's parts begin with the same line, and their other lines together, in
+/// any order, are the journal of the whole: so many machines share a sweep.
+///
+/// # Errors
+/// As [`sweep`]; a request without a journal.
+pub fn sweep_part(
+    trace: &Trace,
+    request: &Sweep,
+    part: Range<usize>,
+    progress: &impl ReplayProgress,
+) -> Result<usize, SimError> {
+    let (compare, _) = distinct_sizes(trace, &request.compare)?;
+    let parts = Parts::of(trace, &compare)?;
+    let prepared = Preparation::of(&parts, &compare)?;
+    let path = request.journal.as_deref().ok_or_else(|| SimError::Journal {
+        path: PathBuf::new(),
+        problem: "a part of a sweep is kept in a journal, and none was given".to_owned(),
+    })?;
+    let journal = |replays| journal(path, trace, &prepared, replays);
+    compare::part(trace, &prepared, part, journal, progress)
+}
+
+fn journal(
+    path: &Path,
+    trace: &Trace,
+    prepared: &Preparation<'_>,
+    replays: usize,
+) -> Result<Journal<ReplayResult>, SimError> {
+    let fault =
+        |e: serde_json::Error| SimError::Journal { path: path.to_owned(), problem: e.to_string() };
+    let work = Work {
+        journal: FORMAT.to_owned(),
+        hotset: env!("CARGO_PKG_VERSION").to_owned(),
+        trace: trace.content_digest().to_owned(),
+        flags: digest(prepared).map_err(fault)?,
+        replays,
+    };
+    let (layers, links) = (trace.shape().layers().len(), prepared.request().links.len());
+    Journal::open(path, &work, |_, result: &ReplayResult| result.is_possible(layers, links))
 }
 
 /// The request with each size once, and without sizes that are less than a slot in some scope;

@@ -1,13 +1,13 @@
 //! `hotset sweep`.
 
-use hotset::sim::{Sweep, sweep};
+use hotset::sim::{Sweep, sweep, sweep_part};
 
 use super::request::{give_priced, request, with_threads};
 use crate::cli::SweepArgs;
 use crate::commands;
 use crate::fault::{Ending, Fault};
-use crate::interrupt;
 use crate::progress::Bar;
+use crate::{interrupt, session};
 
 /// Sweeps and gives the report.
 pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
@@ -19,6 +19,13 @@ pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
     };
     if let Some(journal) = &args.resume {
         interrupt::goes_on(format!("the same command goes on with what {} has", journal.display()));
+    }
+    if let (Some(part), Some(journal)) = (&args.replays, &args.resume) {
+        let work = || sweep_part(&trace, &request, part.clone(), &Bar::new());
+        let all = with_threads(args.replay.threads, work)??;
+        let (first, end, path) = (part.start.min(all), part.end.min(all), journal.display());
+        session::note(format!("{path}: replays {first}..{end} of {all}"));
+        return Ok(Ending::Passed);
     }
     let work = || sweep(&trace, &request, &Bar::new());
     let report = with_threads(args.replay.threads, work)??;

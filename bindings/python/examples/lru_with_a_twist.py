@@ -47,7 +47,7 @@ result = hotset.compare(
 for row in result:
     if row.window == "all":
         ms = row.link("h200-pcie").timeline_ms_per_token
-        print(f"{row.policy:18} {row.capacity_slots:4} slots  hit {row.hit_rate:6.1%}  {ms:.2f} ms a token")
+        print(f"{row.policy:18} {row.capacity_slots:4} slots {row.hit_rate:6.1%} hits {ms:6.2f} ms")
 
 # %% Hit rates over the size of the cache, with the optimum above them.
 try:

@@ -38,9 +38,7 @@ def ids_in_place(ids: Any) -> tuple[Any, int, int, int]:
             f"ids: an array of {array.dtype}, but expert ids are whole numbers: give an integer type"
         )
     if array.ndim != 3:
-        raise HotsetError(
-            f"ids: shape {list(array.shape)}, but it must be [tokens, layers, top_k]"
-        )
+        raise HotsetError(f"ids: shape {list(array.shape)}, but it must be [tokens, layers, top_k]")
     if array.size == 0:
         raise HotsetError(f"ids: shape {list(array.shape)} has nothing in it")
     if array.dtype not in (numpy.uint8, numpy.uint16):
@@ -61,7 +59,10 @@ def weights_in_place(weights: Any, shape: tuple[int, ...]) -> tuple[Any, bool]:
     array = numpy.asarray(weights)
     if array.dtype == numpy.float64:
         array = array.astype(numpy.float32)
-    if array.dtype not in (numpy.float32, numpy.float16, numpy.uint8) and array.dtype.name != "bfloat16":
+    if (
+        array.dtype not in (numpy.float32, numpy.float16, numpy.uint8)
+        and array.dtype.name != "bfloat16"
+    ):
         raise TypeError(
             f"weights: an array of {array.dtype}; give float32, float16, bfloat16 or uint8 (255 is 1.0)"
         )

@@ -152,7 +152,11 @@ COMMANDS: dict[str, tuple[Any, list[str], str]] = {
         "What does each predictor know, what does it move, and where does that pay?",
     ),
     "link.fit": (_Link.fit, ["link", "fit"], "Fit a machine's profile to measured links."),
-    "link.price": (_Link.price, ["link", "price"], "Price a token over links, without a trace."),
+    "link.price": (
+        _Link.price,
+        ["link", "price"],
+        "Price a token over links, without a trace.",
+    ),
 }
 
 _POLICY = """A policy may be a class: `Policy(pool)` is made for each pool of slots (`pool.capacity`,

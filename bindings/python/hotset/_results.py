@@ -26,6 +26,9 @@ class Row(Mapping[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         """The field of this name."""
+        if name.startswith("_"):
+            # Asked for while a pickled row is made again, before it has any.
+            raise AttributeError(name)
         try:
             return self._fields[name]
         except KeyError:

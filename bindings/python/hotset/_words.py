@@ -82,7 +82,7 @@ class Words:
         if isinstance(value, str):
             return value
         if isinstance(value, os.PathLike):
-            return os.fspath(value)
+            return str(os.fspath(value))
         if isinstance(value, numbers.Integral):
             return str(int(value))
         if isinstance(value, numbers.Real):
@@ -155,7 +155,11 @@ def documented(
     if "progress" in inspect.signature(function).parameters:
         parameters.append(kinds("progress", kinds.KEYWORD_ONLY, default=None))
         lines.append("    progress: True for a bar, False for none, or a callable that is told")
-        lines.append("        (done, of how many) [default: tqdm's bar on a terminal, where there is tqdm]")
-    parameters.sort(key=lambda p: (p.kind, p.default is not kinds.empty and p.kind != kinds.KEYWORD_ONLY))
+        lines.append(
+            "        (done, of how many) [default: tqdm's bar on a terminal, where there is tqdm]"
+        )
+    parameters.sort(
+        key=lambda p: (p.kind, p.default is not kinds.empty and p.kind != kinds.KEYWORD_ONLY)
+    )
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     function.__doc__ = "\n".join(lines) + "\n\n" + more

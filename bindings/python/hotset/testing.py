@@ -33,7 +33,8 @@ def check_conforms(
 
     Args:
         log: the engine's log (.jsonl, docs/conform.md), or its events as dicts:
-            {"step": 0, "layer": 0, "hits": [3], "fetches": [{"expert": 7, "slot": 2, "evicted": None}]}.
+            {"step": 0, "layer": 0, "hits": [3],
+            "fetches": [{"expert": 7, "slot": 2, "evicted": None}]}.
         trace: the `Trace` or the path of the one that the engine ran.
         policy: the policy's name.
         capacity: slots (384), a share ("25%") or a size ("40GiB").
@@ -49,9 +50,7 @@ def check_conforms(
         with open(path, "w", encoding="utf-8") as file:
             for event in log:
                 file.write(json.dumps(event, separators=(",", ":")) + "\n")
-        return call(
-            ["conform"], {"policy": policy, "capacity": capacity, **settings}, (trace, path)
-        )
+        return call(["conform"], {"policy": policy, "capacity": capacity, **settings}, (trace, path))
 
 
 def assert_conforms(
@@ -71,7 +70,9 @@ def assert_conforms(
     if result.passed:
         return
     found = result.data["divergence"]
-    where = ", ".join(f"{key} {found[key]}" for key in ("line", "event", "step", "layer") if key in found)
+    where = ", ".join(
+        f"{key} {found[key]}" for key in ("line", "event", "step", "layer") if key in found
+    )
     lines = [f"the engine does not decide as '{policy}' ({where}): {found.get('what')}"]
     for key in ("rule", "asked", "resident_before", "engine", "policy"):
         if key in found:

@@ -1,5 +1,6 @@
 //! Runs the jobs of a comparison, in parallel over rayon's current pool.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::OnceLock;
 
@@ -70,13 +71,17 @@ pub(super) struct Run<'r, K, W> {
     pub progress: &'r W,
 }
 
-/// Runs all jobs; the results are in their order, whatever the number of threads.
-pub(super) fn run_all<K: Keeper, W: ReplayProgress>(
+/// Runs the jobs of a part of the list; the results are in their order, whatever the number of
+/// threads.
+pub(super) fn run_part<K: Keeper, W: ReplayProgress>(
     jobs: &[Job],
+    part: Range<usize>,
     run: &Run<'_, K, W>,
 ) -> Result<Vec<ReplayResult>, SimError> {
     let Run { trace, prepared, curves, keeper, progress } = run;
-    let run = |(index, job): (usize, &Job)| {
+    let first = part.start;
+    let run = |(place, job): (usize, &Job)| {
+        let index = first + place;
         if progress.cancelled() {
             return Err(SimError::Interrupted);
         }
@@ -89,7 +94,7 @@ pub(super) fn run_all<K: Keeper, W: ReplayProgress>(
         progress.advance();
         Ok(result)
     };
-    jobs.par_iter().enumerate().map(run).collect()
+    jobs[part].par_iter().enumerate().map(run).collect()
 }
 
 /// The result of `work` over a trace that is still what it was. Ids that somebody writes into a

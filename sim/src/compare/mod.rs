@@ -10,6 +10,8 @@ mod rows;
 mod several;
 mod warnings;
 
+use std::ops::Range;
+
 use hotset_policies::PolicySpec;
 use hotset_traces::Trace;
 
@@ -50,6 +52,46 @@ pub(crate) fn report<K: Keeper>(
     keeper: impl FnOnce(usize) -> Result<K, SimError>,
     progress: &impl ReplayProgress,
 ) -> Result<Report, SimError> {
+    let jobs = jobs(trace, prepared, progress)?;
+    let all = 0..jobs.list.len();
+    progress.begin(all.len() as u64);
+    let keeper = keeper(all.len())?;
+    let run = Run { trace, prepared, curves, keeper: &keeper, progress };
+    let results = execution::run_part(&jobs.list, all, &run)?;
+    let rows = rows::rows(prepared, &jobs.cells, &results)?;
+    Ok(Report {
+        schema: SCHEMA,
+        trace: TraceSummary::of(prepared.parts().whole(trace)),
+        settings: settings(prepared),
+        warnings: warnings::warnings(prepared, &rows),
+        rows,
+    })
+}
+
+/// Replays a part of what [`report()`] replays, for its keeper alone; gives how many there are in all.
+pub(crate) fn part<K: Keeper>(
+    trace: &Trace,
+    prepared: &Preparation<'_>,
+    part: Range<usize>,
+    keeper: impl FnOnce(usize) -> Result<K, SimError>,
+    progress: &impl ReplayProgress,
+) -> Result<usize, SimError> {
+    let jobs = jobs(trace, prepared, progress)?;
+    let all = jobs.list.len();
+    let part = part.start.min(all)..part.end.clamp(part.start.min(all), all);
+    progress.begin(part.len() as u64);
+    let (curves, keeper) = (&Curves::new(prepared), &keeper(all)?);
+    let run = Run { trace, prepared, curves, keeper, progress };
+    execution::run_part(&jobs.list, part, &run)?;
+    Ok(all)
+}
+
+/// The replays of a request.
+fn jobs(
+    trace: &Trace,
+    prepared: &Preparation<'_>,
+    progress: &impl ReplayProgress,
+) -> Result<Jobs, SimError> {
     // Its digests stand in the report, and in a journal they decide what is gone on with.
     trace.check_digests()?;
     let request = prepared.request();
@@ -66,21 +108,7 @@ pub(crate) fn report<K: Keeper>(
     let (sizes, timed) = (prepared.sizes().len(), prepared.is_timed());
     let jobs = Jobs::of(&request.policies, sizes, timed, refused);
     let bounds = Bounds::of(prepared, progress)?;
-    let jobs = jobs.with_bypass(|policy, size| bounds.is_bypass(policy, size));
-    progress.begin(jobs.list.len() as u64);
-    let keeper = keeper(jobs.list.len())?;
-    let results = execution::run_all(
-        &jobs.list,
-        &Run { trace, prepared, curves, keeper: &keeper, progress },
-    )?;
-    let rows = rows::rows(prepared, &jobs.cells, &results)?;
-    Ok(Report {
-        schema: SCHEMA,
-        trace: TraceSummary::of(prepared.parts().whole(trace)),
-        settings: settings(prepared),
-        warnings: warnings::warnings(prepared, &rows),
-        rows,
-    })
+    Ok(jobs.with_bypass(|policy, size| bounds.is_bypass(policy, size)))
 }
 
 /// What made a result, for its reader.

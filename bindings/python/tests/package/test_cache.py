@@ -41,7 +41,11 @@ def test_weights_and_layers_of_their_own():
     [
         (lambda c: c.demand(2, [0]), HotsetError, "layer 2: there are 0 to 1"),
         (lambda c: c.demand(-1, [0]), HotsetError, "layer -1"),
-        (lambda c: c.demand(0, [0, 8]), HotsetError, r"experts\[1\] is 8: layer 0 has experts 0 to 7"),
+        (
+            lambda c: c.demand(0, [0, 8]),
+            HotsetError,
+            r"experts\[1\] is 8: layer 0 has experts 0 to 7",
+        ),
         (lambda c: c.demand(0, np.array([-1])), HotsetError, r"experts\[0\] is -1"),
         (lambda c: c.demand(0, np.array([0.5])), TypeError, "float64.*whole numbers"),
         (lambda c: c.demand(0, "ab"), TypeError, "whole numbers"),
@@ -96,7 +100,10 @@ def test_every_scenario_file():
         for scenario in file["scenarios"]:
             slots = scenario["slots"].get("global", scenario["slots"].get("layer"))
             cache = ExpertCache(
-                scenario["experts"], scenario["top_k"], slots, scenario["policy"],
+                scenario["experts"],
+                scenario["top_k"],
+                slots,
+                scenario["policy"],
                 ordered_copies=scenario.get("ordered_copies", False),
             )
             for call in scenario["calls"]:
@@ -112,9 +119,16 @@ def test_every_scenario_file():
                         plan = cache.demand(call["layer"], call["experts"], call.get("weights"))
                     else:
                         plan = cache.prefetch(call["layer"], call["experts"])
-                    assert plan.hits == len(call["plan"]["hits"]), (name, scenario["name"], call)
+                    assert plan.hits == len(call["plan"]["hits"]), (
+                        name,
+                        scenario["name"],
+                        call,
+                    )
                     fetched = plan.experts[plan.actions == Plan.FETCH].tolist()
-                    assert fetched == [f["expert"] for f in call["plan"]["fetches"]], (name, call)
+                    assert fetched == [f["expert"] for f in call["plan"]["fetches"]], (
+                        name,
+                        call,
+                    )
                     checked += 1
                 elif kind in ("resize", "invalidate"):
                     break
@@ -123,16 +137,32 @@ def test_every_scenario_file():
 
 def test_a_hundred_thousand_calls_never_end_the_interpreter():
     random = np.random.default_rng(20261201)
-    kinds = ("demand", "prefetch", "complete", "release", "resize", "slot_of", "expert_of", "step")
+    kinds = (
+        "demand",
+        "prefetch",
+        "complete",
+        "release",
+        "resize",
+        "slot_of",
+        "expert_of",
+        "step",
+    )
     policies = ("lru", "lfu", "s3-fifo", "arc", "td-table", "slru-50+upload-cap:n=1")
     calls = refused = 0
     while calls < 100_000:
         layers = int(random.integers(1, 4))
         experts = random.integers(0, 12, layers).tolist()
-        slots = int(random.integers(-1, 14)) if random.random() < 0.6 else random.integers(0, 9, layers).tolist()
+        slots = (
+            int(random.integers(-1, 14))
+            if random.random() < 0.6
+            else random.integers(0, 9, layers).tolist()
+        )
         try:
             cache = ExpertCache(
-                experts, int(random.integers(0, 5)), slots, str(random.choice(policies)),
+                experts,
+                int(random.integers(0, 5)),
+                slots,
+                str(random.choice(policies)),
                 ordered_copies=bool(random.integers(2)),
             )
         except (HotsetError, TypeError, OverflowError):
@@ -141,7 +171,11 @@ def test_a_hundred_thousand_calls_never_end_the_interpreter():
             continue
         for _ in range(400):
             calls += 1
-            layer = int(random.integers(-1, layers + 1)) if random.random() < 0.1 else int(random.integers(layers))
+            layer = (
+                int(random.integers(-1, layers + 1))
+                if random.random() < 0.1
+                else int(random.integers(layers))
+            )
             width = int(random.integers(0, 6))
             high = 13 if random.random() < 0.1 else max(experts[layer % layers], 1)
             ids = random.integers(-1 if random.random() < 0.02 else 0, high, width)

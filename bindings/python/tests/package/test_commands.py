@@ -2,13 +2,15 @@
 
 import inspect
 import json
+import pickle
 import subprocess
 
 import numpy as np
 import pytest
-from .binary import HOTSET
 
 import hotset
+
+from .binary import HOTSET
 
 needs_hotset = pytest.mark.skipif(HOTSET is None, reason="no hotset binary: set HOTSET_BIN")
 
@@ -28,10 +30,19 @@ def trace():
 @needs_hotset
 def test_compare_is_the_command_lines(trace):
     told = command_line(
-        "compare", "--policy", "lru,lfu,lru-k:k=3,belady", "--capacity", "25%,384", "--phase", "decode"
+        "compare",
+        "--policy",
+        "lru,lfu,lru-k:k=3,belady",
+        "--capacity",
+        "25%,384",
+        "--phase",
+        "decode",
     )
     result = hotset.compare(
-        trace, policy=["lru", "lfu", "lru-k:k=3", "belady"], capacity=["25%", 384], phase="decode"
+        trace,
+        policy=["lru", "lfu", "lru-k:k=3", "belady"],
+        capacity=["25%", 384],
+        phase="decode",
     )
     assert result.to_json() == told
     assert [row.policy for row in result][:2] == ["lru", "lru"]
@@ -46,8 +57,21 @@ def test_compare_of_a_file_with_flags_of_every_kind(trace, tmp_path):
     path = tmp_path / "t.hst"
     trace.slice(sequences=range(6)).save(path)
     told = command_line(
-        "compare", str(path), "--policy", "lru", "--no-timeline", "--warmup", "10",
-        "--concurrency", "2", "--arrival", "shuffled", "--expert-size", "1MiB", "--seed", "3",
+        "compare",
+        str(path),
+        "--policy",
+        "lru",
+        "--no-timeline",
+        "--warmup",
+        "10",
+        "--concurrency",
+        "2",
+        "--arrival",
+        "shuffled",
+        "--expert-size",
+        "1MiB",
+        "--seed",
+        "3",
     )
     settings = dict(policy="lru", no_timeline=True, warmup=10, concurrency=2, arrival="shuffled")
     settings.update(expert_size="1MiB", seed=3)
@@ -101,7 +125,8 @@ def test_link_fit_is_the_command_lines(tmp_path):
     csv.write_text("\n".join(rows) + "\n")
     done = subprocess.run(
         [HOTSET, "link", "fit", str(csv), "--name", "m", "--format", "json"],
-        capture_output=True, text=True,
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         with pytest.raises(hotset.HotsetError) as told:
@@ -123,10 +148,12 @@ def test_results_to_look_at(trace):
     assert row["hits"] + row["misses"] == row.accesses
     assert "<table>" in result._repr_html_() and "lfu" in result._repr_html_()
     assert repr(result) == f"<hotset compare: {len(result)} rows>"
+    assert pickle.loads(pickle.dumps(result)) == result
+    assert pickle.loads(pickle.dumps(row)).hits == row.hits
     with pytest.raises(KeyError, match="no link 'nvlink'; there are: h200-pcie, h200-nvlink"):
         row.link("nvlink")
     with pytest.raises(AttributeError, match="no 'hitrate'"):
-        row.hitrate
+        getattr(row, "hitrate")  # noqa: B009
 
 
 @pytest.mark.parametrize(

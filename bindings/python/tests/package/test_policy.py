@@ -37,7 +37,9 @@ def trace():
 
 def same_but_for_names(rows, one, other):
     def of(name):
-        return [{k: v for k, v in row.flat().items() if k != "policy"} for row in rows if row.policy == name]
+        return [
+            {k: v for k, v in row.flat().items() if k != "policy"} for row in rows if row.policy == name
+        ]
 
     assert of(one) and of(one) == of(other)
 
@@ -47,7 +49,12 @@ def same_but_for_names(rows, one, other):
 def test_a_policy_in_python_decides_as_the_same_one_in_rust(trace, semantics, scope):
     settings = {"no_timeline": True} if semantics == "sequential" else {}
     result = hotset.compare(
-        trace, policy=["lru", Mine, "belady"], capacity="25%", scope=scope, semantics=semantics, **settings
+        trace,
+        policy=["lru", Mine, "belady"],
+        capacity="25%",
+        scope=scope,
+        semantics=semantics,
+        **settings,
     )
     same_but_for_names(result.rows, "lru", "mine")
 
@@ -115,9 +122,15 @@ def test_events_steps_and_declining(trace):
 @pytest.mark.parametrize(
     ("evict", "text"),
     [
-        (lambda self: 5_000_000, r"evict\(\) gave 5000000 \(step \d+, layer \d+\); keys are 0 to 1023"),
+        (
+            lambda self: 5_000_000,
+            r"evict\(\) gave 5000000 \(step \d+, layer \d+\); keys are 0 to 1023",
+        ),
         (lambda self: -1, r"gave -1"),
-        (lambda self: next(k for k in range(1024) if k not in self.order), "which is not resident"),
+        (
+            lambda self: next(k for k in range(1024) if k not in self.order),
+            "which is not resident",
+        ),
         (lambda self: 3.5, r"gave a float \(step \d+, layer \d+\)"),
         (lambda self: ["x"], "raised TypeError in evict"),
         (lambda self: 1 / 0, r"raised ZeroDivisionError in evict\(\) \(step \d+, layer \d+\)"),

@@ -14,10 +14,7 @@ from hotset import HotsetError, Trace
 def routes(tokens=40, layers=3, top_k=2, experts=8, dtype=np.uint8):
     random = np.random.default_rng(1)
     ids = np.stack(
-        [
-            [random.choice(experts, top_k, replace=False) for _ in range(layers)]
-            for _ in range(tokens)
-        ]
+        [[random.choice(experts, top_k, replace=False) for _ in range(layers)] for _ in range(tokens)]
     )
     return ids.astype(dtype)
 
@@ -28,7 +25,13 @@ def test_arrays_in_and_out():
     sequence = np.repeat([7, 9], 20)
     phase = np.tile(np.repeat([0, 1], 10), 2)
     trace = Trace.from_numpy(
-        ids, experts=8, weights=weights, sequence=sequence, phase=phase, labels=["a", "b"], name="x"
+        ids,
+        experts=8,
+        weights=weights,
+        sequence=sequence,
+        phase=phase,
+        labels=["a", "b"],
+        name="x",
     )
     assert (trace.name, trace.tokens, len(trace)) == ("x", 40, 40)
     assert np.array_equal(trace.ids, ids) and np.array_equal(trace.weights, weights)
@@ -87,33 +90,56 @@ def test_peak_memory_has_no_second_array():
         (lambda: Trace.from_numpy(routes()[0]), HotsetError, r"\[tokens, layers, top_k\]"),
         (lambda: Trace.from_numpy(np.zeros((0, 2, 2), int)), HotsetError, "nothing in it"),
         (lambda: Trace.from_numpy(np.array([[[0, -1]]])), HotsetError, r"ids\[0, 0, 1\] is -1"),
-        (lambda: Trace.from_numpy(np.array([[[0, 70000]]])), HotsetError, r"\[0, 0, 1\] is 70000"),
+        (
+            lambda: Trace.from_numpy(np.array([[[0, 70000]]])),
+            HotsetError,
+            r"\[0, 0, 1\] is 70000",
+        ),
         (lambda: Trace.from_numpy(routes(), experts=4), HotsetError, "expert"),
-        (lambda: Trace.from_numpy(routes(), experts=[8, 8]), HotsetError, "2 entries for 3 layers"),
+        (
+            lambda: Trace.from_numpy(routes(), experts=[8, 8]),
+            HotsetError,
+            "2 entries for 3 layers",
+        ),
         (lambda: Trace.from_numpy(routes(), experts=-1), HotsetError, "-1 is not 0 to"),
         (lambda: Trace.from_numpy(routes(), experts=1 << 40), HotsetError, "is not 0 to"),
         (lambda: Trace.from_numpy(np.array([[[3, 3]]])), HotsetError, "twice|distinct|repeat"),
         (
             lambda: Trace.from_numpy(routes(), weights=np.full((40, 3, 2), np.nan)),
-            HotsetError, r"weights\[0, 0, 0\] is nan",
+            HotsetError,
+            r"weights\[0, 0, 0\] is nan",
         ),
         (
             lambda: Trace.from_numpy(routes(), weights=np.zeros((40, 3), np.float32)),
-            HotsetError, r"shape \[40, 3\]",
+            HotsetError,
+            r"shape \[40, 3\]",
         ),
         (lambda: Trace.from_numpy(routes(), weights=np.zeros(9, "U3")), TypeError, "float32"),
-        (lambda: Trace.from_numpy(routes(), phase=np.full(40, 3)), HotsetError, r"phase\[0\] is 3"),
+        (
+            lambda: Trace.from_numpy(routes(), phase=np.full(40, 3)),
+            HotsetError,
+            r"phase\[0\] is 3",
+        ),
         (lambda: Trace.from_numpy(routes(), step=np.zeros(3, int)), HotsetError, "40 tokens"),
         (lambda: Trace.from_numpy(routes(), step=np.arange(40)[::-1]), HotsetError, "step"),
         (
             lambda: Trace.from_numpy(routes(), sequence=np.tile([0, 1], 20)),
-            HotsetError, "follow each other",
+            HotsetError,
+            "follow each other",
         ),
         (lambda: Trace.from_numpy("abc"), TypeError, "integer"),
         (lambda: Trace("abc"), TypeError, "open"),
-        (lambda: Trace.from_numpy(routes()).slice(sequences=[5]), HotsetError, "no sequence|sequences"),
+        (
+            lambda: Trace.from_numpy(routes()).slice(sequences=[5]),
+            HotsetError,
+            "no sequence|sequences",
+        ),
         (lambda: Trace.from_numpy(routes()).slice(rows=1), TypeError, "no argument 'rows'"),
-        (lambda: Trace.from_numpy(routes()).save("/nonexistent/x.hst"), HotsetError, "nonexistent"),
+        (
+            lambda: Trace.from_numpy(routes()).save("/nonexistent/x.hst"),
+            HotsetError,
+            "nonexistent",
+        ),
         (lambda: Trace.from_numpy(routes()).save("x.hst", zstd=99), HotsetError, "1 to 19"),
     ],
 )
