@@ -20,5 +20,6 @@ mod plan;
 mod receipts;
 mod replay;
 mod sweep;
+mod tiers;
 mod trace;
 mod verify_plan;

@@ -28,9 +28,9 @@ pub enum SimError {
         /// Experts in all.
         experts: u32,
     },
-    /// A host cache under a policy that cannot run without the future or training.
+    /// A host cache under a policy that needs more than the experts that it is asked for.
     #[error(
-        "policy '{policy}' cannot run in host memory, for it needs the future or a training part: \
+        "policy '{policy}' cannot run in host memory, which hears of no future, weights or training: \
          give `HostMemory::policy` as lru, page-cache or another that learns as it runs"
     )]
     HostPolicy {

@@ -1,7 +1,7 @@
 //! The cache in host memory under the accelerator's, over disk, as a request has it and as a replay
 //! takes it.
 
-use hotset_policies::{AnyPolicy, HostTier, PolicySpec, Slots, TierMode};
+use hotset_policies::{AnyPolicy, HostTier, Need, PolicySpec, Slots, TierMode};
 use hotset_traces::Shape;
 use serde::{Serialize, Serializer};
 
@@ -58,6 +58,14 @@ impl HostSetting {
         Self { slots, policy, mode, read_ahead: 0, prefetches: false }
     }
 
+    /// Refuses a prefill that goes past the cache above: it makes no plans to follow.
+    pub(crate) fn check_prefill(&self, prefill: Prefill) -> Result<(), SimError> {
+        match prefill {
+            Prefill::OnDemand => Ok(()),
+            mode => Err(SimError::HostPrefill { mode: mode.name() }),
+        }
+    }
+
     /// The tier for a model of this shape: empty, but where it holds every expert: then all were
     /// loaded before the first step, as where nobody speaks of host memory.
     ///
@@ -65,11 +73,12 @@ impl HostSetting {
     /// [`SimError::HostPolicy`]; an impossible cache.
     pub(crate) fn tier(&self, shape: &Shape) -> Result<HostTier<AnyPolicy>, SimError> {
         let (experts, top_k) = dimensions(shape);
-        let wrong = || SimError::HostPolicy { policy: self.policy.info().name.to_owned() };
-        for pool in self.slots.pools(&experts, &top_k)? {
-            self.policy.build(&pool).ok_or_else(wrong)?;
+        if !runs_below(&self.policy) {
+            return Err(SimError::HostPolicy { policy: self.policy.info().name.to_owned() });
         }
-        let build = |_: usize, pool: &_| self.policy.build(pool).unwrap_or_else(|| unreachable!());
+        let build = |_: usize, pool: &_| {
+            self.policy.build(pool).unwrap_or_else(|| unreachable!("it learns as it runs"))
+        };
         let tier = HostTier::new(&experts, &top_k, &self.slots, self.mode, build)?;
         let mut tier = tier.with_read_ahead(self.read_ahead);
         if self.slots.total() == shape.total_experts() {
@@ -77,6 +86,11 @@ impl HostSetting {
         }
         Ok(tier)
     }
+}
+
+/// Whether a policy needs nothing but the experts that it is asked for: host memory hears of no more.
+fn runs_below(policy: &PolicySpec) -> bool {
+    policy.needs() == Need::Nothing
 }
 
 impl HostMemory {
@@ -87,11 +101,8 @@ impl HostMemory {
     /// the cache.
     pub(crate) fn setting(&self, shape: &Shape, prefill: Prefill) -> Result<HostSetting, SimError> {
         let policy = self.policy.value.clone();
-        if !policy.is_online() {
+        if !runs_below(&policy) {
             return Err(SimError::HostPolicy { policy: self.policy.text.clone() });
-        }
-        if prefill != Prefill::OnDemand {
-            return Err(SimError::HostPrefill { mode: prefill.name() });
         }
         let capacity = self.capacity.value;
         let slots = match (capacity, capacity.slots(shape, Scope::Global)) {
@@ -101,7 +112,9 @@ impl HostMemory {
             (_, slots) => slots?,
         };
         let (mode, read_ahead, prefetches) = (self.mode, self.read_ahead, self.prefetches);
-        Ok(HostSetting { slots, policy, mode, read_ahead, prefetches })
+        let setting = HostSetting { slots, policy, mode, read_ahead, prefetches };
+        setting.check_prefill(prefill)?;
+        Ok(setting)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use hotset_cost_models::{Contention, Link, Picos, find_link, find_machine};
 use hotset_policies::miss::MissHandler;
-use hotset_policies::{Need, POLICIES, PolicySpec, Slots};
+use hotset_policies::{Need, POLICIES, PolicySpec, Slots, TierMode};
 use hotset_sim::{
-    Composition, Compute, CopyOrder, Futures, PhaseFilter, Prefetch, Prefill, Prices, Scope,
-    Semantics, Setting, Steps, TimeModel, Timeline, Wait, Window, even_split, replay_timed,
+    Composition, Compute, CopyOrder, Futures, HostSetting, PhaseFilter, Prefetch, Prefill, Prices,
+    Scope, Semantics, Setting, Steps, TimeModel, Timeline, Wait, Window, even_split, replay_timed,
 };
 use hotset_traces::{Phase, Trace};
 use proptest::prelude::*;
@@ -125,8 +125,18 @@ fn case(trace: &Trace, seed: u64) -> Option<Case> {
         wait: [Wait::All, Wait::HitsFirst][numbers.below(2) as usize],
         contention: false,
         host_threads: None,
+        disk: (numbers.below(2) == 0).then(|| "3GB/s:50us:4".parse().unwrap()),
         judges_splits: numbers.below(2) == 0,
     };
+    if !bound && setting.prefill == Prefill::OnDemand && numbers.below(2) == 0 {
+        let policy = ["lru", "page-cache"][numbers.below(2) as usize].parse().unwrap();
+        setting.host = Some(HostSetting {
+            mode: [TierMode::Inclusive, TierMode::Exclusive][numbers.below(2) as usize],
+            read_ahead: numbers.below(3),
+            prefetches: numbers.below(3) == 0,
+            ..HostSetting::new(policy, 1 + numbers.below(total))
+        });
+    }
     Some(Case { setting, steps: Steps::compose(trace, &how).unwrap(), model, link })
 }
 
@@ -146,7 +156,8 @@ fn prices(trace: &Trace, case: &Case, link: &Link, model: &TimeModel) -> Vec<Pri
         for window in [Window::All, Window::Cold, Window::Steady] {
             let bucket = counts.bucket(phase, window);
             let spent = times.bucket(phase, window);
-            all.push(Prices::of(link, trace.shape(), &bucket, 0, Some(spent)));
+            let prices = Prices::of(link, trace.shape(), &bucket, 0, Some(spent));
+            all.push(prices.over_disk(model.disk.as_ref(), trace.shape(), &bucket));
         }
     }
     all
@@ -194,6 +205,7 @@ proptest! {
         let trace = crate::common::random_trace(seed);
         let Some(mut case) = case(&trace, seed) else { return Ok(()) };
         case.setting.misses = MissHandler::Fetch;
+        case.model.disk = None;
         let mut link = Link::affine("instant", 0, 0);
         link.contention = Contention { kernel_beside_copy_permille: 1500, ..Default::default() };
         case.model.contention = true;

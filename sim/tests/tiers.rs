@@ -73,7 +73,7 @@ fn naive(trace: &Trace, steps: &Steps, gpu: u32, host: &HostSetting) -> [u64; 4]
         for layer in 0..trace.shape().layers().len() {
             let mut experts: Vec<u32> = Vec::new();
             for place in steps.places(step) {
-                for expert in trace.layer_ids(steps.row(place), layer) {
+                for expert in trace.layer_ids(steps.row(place), layer).iter() {
                     if !experts.contains(&expert) {
                         experts.push(expert);
                     }

@@ -104,7 +104,8 @@ fn read(reader: impl Read) -> Result<Batches, FitError> {
     for record in csv.records() {
         let record = record?;
         let line = record.position().map_or(0, csv::Position::line);
-        let field = |name| place(name).and_then(|place| record.get(place)).unwrap_or_default();
+        let field =
+            |name: &str| place(name).and_then(|place| record.get(place)).unwrap_or_default();
         let number = |name: &str, most: u64| {
             let text = field(name);
             text.parse::<u64>().ok().filter(|number| (1..=most).contains(number)).ok_or_else(|| {

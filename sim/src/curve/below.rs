@@ -1,7 +1,7 @@
 //! The curve of LRU in host memory under one cache: that cache replays once, and what it copies is
 //! the stream whose counts at every host size are found in the same pass.
 
-use hotset_policies::{Action, Bound, ExpertCache, Policy, PoolShape, Visitor};
+use hotset_policies::{Action, AnyPolicy, ExpertCache, Need, PoolShape};
 use hotset_traces::{Phase, Trace};
 
 use super::LruCurve;
@@ -28,28 +28,18 @@ impl LruCurve {
         if !upper.is_plain() || !upper.policy.is_online() {
             return Err(SimError::HostCurve { policy: policy.to_owned() });
         }
-        upper.policy.visit(UpperReplay { trace, steps, upper })
-    }
-}
-
-struct UpperReplay<'a> {
-    trace: &'a Trace,
-    steps: &'a Steps,
-    upper: &'a Setting,
-}
-
-impl Visitor for UpperReplay<'_> {
-    type Output = Result<LruCurve, SimError>;
-
-    fn online<P: Policy + Send>(self, build: impl Fn(&PoolShape) -> P) -> Self::Output {
-        let Self { trace, steps, upper } = self;
         let shape = trace.shape();
         let (experts, top_k) = dimensions(shape);
         let total = shape.total_experts();
-        let cache = ExpertCache::new(&experts, &top_k, &upper.slots, |_, pool| build(pool))?;
+        // Online: it can be built.
+        let build = |_: usize, pool: &PoolShape| {
+            upper.policy.build(pool).unwrap_or_else(|| unreachable!("'{policy}' is online"))
+        };
+        let cache = ExpertCache::new(&experts, &top_k, &upper.slots, build)?;
         let widest = shape.max_experts();
         let mut below = Below {
             cache: cache.with_ordered_copies(),
+            weighs: upper.policy.needs() == Need::Weights,
             tally: Tally::new(vec![total; experts.len()], upper.warmup),
             stack: EventStack::new(total, widest),
             bases: (0..experts.len()).map(|layer| shape.key_base(layer)).collect(),
@@ -61,21 +51,15 @@ impl Visitor for UpperReplay<'_> {
         let Below { mut tally, widest, .. } = below;
         tally.finish();
         let warmup = upper.warmup.is_some();
-        Ok(LruCurve { global: true, tally, keys: vec![total], widest, warmup })
-    }
-
-    fn trained<P: Policy + Send>(self, _: impl Fn(&PoolShape, &[u64]) -> P) -> Self::Output {
-        Err(SimError::HostCurve { policy: self.upper.policy.info().name.to_owned() })
-    }
-
-    fn offline(self, _: Bound) -> Self::Output {
-        Err(SimError::HostCurve { policy: self.upper.policy.info().name.to_owned() })
+        Ok(Self { global: true, tally, keys: vec![total], widest, warmup })
     }
 }
 
 /// The upper cache, and the stack that its copies go through.
-struct Below<P> {
-    cache: ExpertCache<P>,
+struct Below {
+    cache: ExpertCache<AnyPolicy>,
+    /// Whether the upper policy reads the router's weights.
+    weighs: bool,
     tally: Tally,
     stack: EventStack,
     bases: Vec<u32>,
@@ -83,8 +67,12 @@ struct Below<P> {
     widest: Vec<u32>,
 }
 
-impl<P: Policy> EventSink<u16> for Below<P> {
-    const WEIGHTS: bool = P::READS_WEIGHTS;
+impl EventSink<u16> for Below {
+    const WEIGHTS: bool = false;
+
+    fn wants_weights(&self) -> bool {
+        self.weighs
+    }
 
     fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
         self.tally.begin_step(phase, tokens, self.stack.distinct());
