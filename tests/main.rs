@@ -24,5 +24,6 @@ mod receipts;
 mod replay;
 mod schemas;
 mod sweep;
+mod tiers;
 mod trace;
 mod verify_plan;

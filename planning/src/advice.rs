@@ -2,7 +2,8 @@
 
 use crate::Request;
 use crate::memory::gib;
-use crate::routing::{Recordings, Routing, RoutingSummary};
+use crate::pricing::host_cache;
+use crate::routing::{HostCache, Recordings, Routing, RoutingSummary};
 use crate::speed::Speed;
 use crate::verdict::{Fit, FitVerdict};
 use crate::weights::RankWeights;
@@ -79,6 +80,9 @@ pub(crate) fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> V
             );
         }
     }
+    if fit.verdict == FitVerdict::WithDisk {
+        warnings.extend(over_disk(request, routing));
+    }
     if fit.verdict != FitVerdict::Resident {
         warnings.extend(without_trace(&routing.summary()));
     }
@@ -94,6 +98,29 @@ pub(crate) fn warnings(request: &Request, fit: &Fit, routing: &Routing<'_>) -> V
         ));
     }
     warnings
+}
+
+/// How reads from disk were found, and what a person may measure otherwise.
+fn over_disk(request: &Request, routing: &Routing<'_>) -> [String; 2] {
+    let cache = match host_cache(request) {
+        HostCache::Direct => "the engine's own LRU, read past the system's cache",
+        HostCache::Pages => "the system's page cache under mapped files",
+    };
+    let one_memory = request.machine.unified && request.offload.bank.is_none();
+    let found = match (one_memory, routing.replays_tiers()) {
+        (true, _) => "what has no slot is read from disk at every miss".to_owned(),
+        (false, true) => format!("host memory is {cache}, replayed on the trace under the slots"),
+        (false, false) => {
+            "what host memory lacks is what a cache as large as both would miss".to_owned()
+        }
+    };
+    [
+        format!("reads from disk: {found}"),
+        "not modelled: a larger cache in host memory can be slower (reported at 60 of 64 GB, and of \
+         large caches on Apple machines): it takes room from the system's page cache, and close to the \
+         end of memory pages are compressed or swapped"
+            .to_owned(),
+    ]
 }
 
 /// What a reader must know where misses are no trace's of the model.

@@ -14,6 +14,9 @@ use crate::verdict::{Binding, Fit, FitVerdict};
 use crate::weights::{RankWeights, weights};
 use crate::{PlanError, Request};
 
+/// The host's line of experts.
+pub(crate) const EXPERT_BANK: &str = "expert bank";
+
 /// Fits `request` as it is.
 ///
 /// # Errors
@@ -155,7 +158,7 @@ impl<'a> Fitting<'a> {
                     fit.verdict = if all { FitVerdict::Resident } else { FitVerdict::Cached };
                     let source = "every expert, in the same memory as its slot's copy";
                     fit.host.push(MemoryLine::new(
-                        "expert bank",
+                        EXPERT_BANK,
                         self.bank,
                         Basis::Calculated,
                         source,
@@ -176,11 +179,11 @@ impl<'a> Fitting<'a> {
         };
         if kept <= held {
             fit.verdict = if all { FitVerdict::Resident } else { FitVerdict::Cached };
-            fit.host.push(MemoryLine::new("expert bank", kept, Basis::Calculated, source));
+            fit.host.push(MemoryLine::new(EXPERT_BANK, kept, Basis::Calculated, source));
         } else {
             let short = kept - held;
             let source = "as many as host memory holds";
-            fit.host.push(MemoryLine::new("expert bank", held, Basis::Calculated, source));
+            fit.host.push(MemoryLine::new(EXPERT_BANK, held, Basis::Calculated, source));
             fit.binding = Binding::HostMemory;
             fit.short_bytes = short;
             self.to_disk(fit, short);

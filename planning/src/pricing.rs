@@ -1,13 +1,14 @@
 //! What a step takes: kernels, copies, host cores and disk, put together in three ways.
 
 use crate::coefficient::Coefficient;
+use crate::fit::EXPERT_BANK;
 use crate::kernels::{Kernels, always_read, between, kv_read};
-use crate::routing::{Routing, StepKind};
+use crate::routing::{HostCache, Routing, StepKind};
 use crate::sources::{engine_coefficients, host_share, link_coefficient};
 use crate::speed::{Rate, Speed, StepParts, expected_tokens};
 use crate::verdict::Fit;
 use crate::weights::RankWeights;
-use crate::{PlanError, Request};
+use crate::{Load, PlanError, Request};
 
 /// A request's prices: made once, asked for many numbers of users, tokens and slots.
 pub(crate) struct Pricing<'a> {
@@ -35,6 +36,14 @@ struct Moves {
     /// By layer, the longer of burst, host and disk.
     beside_ps: f64,
     bytes: f64,
+}
+
+/// Who keeps in host memory what of the experts it has room for.
+pub(crate) fn host_cache(request: &Request) -> HostCache {
+    match request.offload.load {
+        Load::Mapped => HostCache::Pages,
+        Load::Copied | Load::Direct => HostCache::Direct,
+    }
 }
 
 impl<'a> Pricing<'a> {
@@ -81,7 +90,8 @@ impl<'a> Pricing<'a> {
             f64::from(users) * expected_tokens(drafts, &self.request.speculation.accept);
         let of_model = routing.need(StepKind { users, tokens: 1 + drafts }, fit.share())?;
         let need = of_model.part(f64::from(self.request.parallel.expert.max(1)));
-        let moves = self.moves(need.misses, fit);
+        let reads = self.read_share(routing, StepKind { users, tokens: 1 + drafts }, fit)?;
+        let moves = self.moves(need.misses, reads);
         let compute = |kernels| self.compute(kernels, need.distinct, users, context, tokens_run);
         let mut parts = compute(&self.kernels);
         parts.link_ms = moves.burst_ps / 1e9;
@@ -104,7 +114,7 @@ impl<'a> Pricing<'a> {
             tokens_per_s: tokens_given / step_ms * 1e3,
             tokens_per_s_each: tokens_given / f64::from(users) / step_ms * 1e3,
         };
-        let with_misses = |misses| rate(kernels + self.moves(misses, fit).beside_ps / 1e9);
+        let with_misses = |misses| rate(kernels + self.moves(misses, reads).beside_ps / 1e9);
         Ok(Speed {
             timeline_between: need.between.map(|[few, many]| [with_misses(many), with_misses(few)]),
             tokens_run,
@@ -177,7 +187,7 @@ impl<'a> Pricing<'a> {
         2.0 * each * self.request.model.layers.len() as f64
     }
 
-    fn moves(&self, misses: f64, fit: &Fit) -> Moves {
+    fn moves(&self, misses: f64, reads: f64) -> Moves {
         let mut moves = Moves::default();
         if misses <= 0.0 {
             return moves;
@@ -188,7 +198,7 @@ impl<'a> Pricing<'a> {
         // it is used.
         let fetched = if unified_disk { 0.0 } else { misses * self.fetch_share };
         let served = if unified_disk { 0.0 } else { misses - fetched };
-        let from_disk = misses * self.disk_share(fit);
+        let from_disk = misses * reads;
         let disk = self.request.machine.disk_rate.as_ref().map_or(0.0, |d| 1e12 / d.value as f64);
         for &(bytes, layers) in &self.sizes {
             let layers = f64::from(layers);
@@ -207,13 +217,29 @@ impl<'a> Pricing<'a> {
         moves
     }
 
-    /// Of the experts without a slot, the share that host memory does not hold either.
-    fn disk_share(&self, fit: &Fit) -> f64 {
-        let ranks = f64::from(self.request.ranks_per_host());
-        let without = (self.weights.bytes.routed() as f64 - fit.slots_bytes as f64) * ranks;
-        if fit.on_disk_bytes == 0 || without <= 0.0 {
-            return 0.0;
+    /// Of the misses, the share that host memory does not hold either.
+    fn read_share(
+        &self,
+        routing: &Routing<'_>,
+        kind: StepKind,
+        fit: &Fit,
+    ) -> Result<f64, PlanError> {
+        if fit.on_disk_bytes == 0 {
+            return Ok(0.0);
         }
-        (fit.on_disk_bytes as f64 / without).min(1.0)
+        let host = self.host_share(fit);
+        if host <= 0.0 {
+            // One memory without a bank: what has no slot is on disk.
+            return Ok(1.0);
+        }
+        routing.read_share(kind, (fit.share(), host), host_cache(self.request))
+    }
+
+    /// Share of all experts that host memory holds.
+    fn host_share(&self, fit: &Fit) -> f64 {
+        let all = self.weights.bytes.routed() as f64 * f64::from(self.request.ranks_per_host());
+        let bank = fit.host.iter().find(|line| line.name == EXPERT_BANK);
+        let held = bank.map_or(0.0, |bank| bank.bytes as f64);
+        if all > 0.0 { (held / all).min(1.0) } else { 0.0 }
     }
 }

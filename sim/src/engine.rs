@@ -2,15 +2,14 @@
 //! follow them.
 
 mod aside;
-mod host;
 
 use hotset_policies::miss::{Asked, MissDispatcher};
 use hotset_policies::{CacheError, ExpertCache, Policy, Slots};
 use hotset_traces::{Phase, Shape};
 
 use self::aside::Aside;
-pub(crate) use self::host::HostSide;
 use crate::forecast::ProfileFollower;
+use crate::host_side::HostSide;
 use crate::meter::{Meter, Served};
 use crate::prefetching::{Beside, Prefetching};
 use crate::prefill::PrefillService;

@@ -20,6 +20,7 @@ mod error;
 mod forecast;
 mod future;
 mod host_memory;
+mod host_side;
 mod journal;
 mod knee;
 mod memory;

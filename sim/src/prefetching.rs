@@ -4,8 +4,8 @@
 use hotset_policies::{ExpertCache, Policy};
 
 use crate::Timeline;
-use crate::engine::HostSide;
 use crate::forecast::Forecaster;
+use crate::host_side::HostSide;
 use crate::meter::Meter;
 use crate::prefill::PrefillService;
 

@@ -80,10 +80,7 @@ impl<'p> Preparation<'p> {
             },
             predictor: predictor(training, request)?,
             guides: guides(training, request)?,
-            host: match &request.serving.host {
-                Some(host) => Some(host.setting(&shape, request.serving.prefill)?),
-                None => None,
-            },
+            host: host(&shape, request)?,
             expert_bytes: shape.layers().iter().map(|layer| layer.expert_bytes).collect(),
             request,
             parts,
@@ -278,6 +275,15 @@ fn sizes(
     };
     let capacities = request.capacities.iter().map(|capacity| &capacity.value);
     capacities.flat_map(|capacity| request.scopes.iter().map(move |&s| size(capacity, s))).collect()
+}
+
+fn host(shape: &Shape, request: &Compare) -> Result<Option<HostSetting>, SimError> {
+    let Some(host) = &request.serving.host else { return Ok(None) };
+    let setting = host.setting(shape, request.serving.prefill)?;
+    let bytes = memory::policy_bytes(&setting.policy, &setting.slots, shape);
+    let what = format!("policy '{}' in host memory", host.policy.text);
+    memory::check(what, bytes, request.policy_memory)?;
+    Ok(Some(setting))
 }
 
 /// Whole layers on the host need slots that are anyone's, and pairs of experts memory.

@@ -15,8 +15,9 @@ use crate::bypass::replay_bypass;
 use crate::capacity::dimensions;
 use crate::columns::check_misses;
 use crate::drive::{EventSink, Way, drive_wide};
-use crate::engine::{Engine, EngineParts, HostSide};
+use crate::engine::{Engine, EngineParts};
 use crate::forecast::{Forecaster, GuidedPolicy, ProfileFollower};
+use crate::host_side::HostSide;
 use crate::meter::{Meter, Served};
 use crate::placing::placed;
 use crate::prefetching::Prefetching;
@@ -198,7 +199,10 @@ impl<'a> PolicyReplay<'a, '_> {
             prefetching: forecaster.map(|source| Prefetching::new(source, shape.max_experts())),
             profiles: self.profiles()?,
             host: match &setting.host {
-                Some(host) => Some(HostSide::new(host, shape)?),
+                Some(host) => {
+                    host.check_prefill(setting.prefill)?;
+                    Some(HostSide::new(host, shape)?)
+                }
                 None => None,
             },
             resizes: &setting.resizes,

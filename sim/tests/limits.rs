@@ -205,6 +205,7 @@ proptest! {
         let trace = crate::common::random_trace(seed);
         let Some(mut case) = case(&trace, seed) else { return Ok(()) };
         case.setting.misses = MissHandler::Fetch;
+        case.model.disk = None;
         let mut link = Link::affine("instant", 0, 0);
         link.contention = Contention { kernel_beside_copy_permille: 1500, ..Default::default() };
         case.model.contention = true;

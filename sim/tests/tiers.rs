@@ -191,8 +191,10 @@ fn setting_of(trace: &Trace, numbers: &mut Numbers) -> Setting {
     let policy = ["lru", "fifo", "lfu", "s3-fifo", "td-table"][numbers.below(5) as usize];
     let mut setting =
         Setting::new(policy.parse().unwrap(), Slots::Global(1 + numbers.below(total)));
-    setting.prefetch =
-        ["none", "ahead", "previous-token"][numbers.below(3) as usize].parse().unwrap();
+    let prefetch = ["none", "ahead", "previous-token"][numbers.below(3) as usize];
+    if trace.shape().layers().len() > 1 {
+        setting.prefetch = prefetch.parse().unwrap();
+    }
     setting.misses =
         ["fetch", "host", "upload-cap:n=1"][numbers.below(3) as usize].parse().unwrap();
     setting

@@ -123,13 +123,18 @@ pub(super) fn grouped(trace: &Trace, steps: &Steps, cold: u64) -> LruMisses {
     LruMisses { accesses, from: widest, misses: misses.collect() }
 }
 
+/// Tokens of whole steps that are not counted, the same for every capacity.
+pub(super) fn warmup_tokens(steps: &Steps, kind: StepKind) -> u64 {
+    (steps.len() / WARMUP) as u64 * kind.tokens_in_all()
+}
+
 impl Measured {
     pub(super) fn of(trace: &Trace, kind: StepKind) -> Result<Self, PlanError> {
         let steps = arranged(trace, kind)?;
         let tokens = kind.tokens_in_all();
         // Whole steps, and the same part for every capacity: a larger cache must not look worse
         // for having been full later.
-        let cold = (steps.len() / WARMUP) as u64 * tokens;
+        let cold = warmup_tokens(&steps, kind);
         let shape = trace.shape();
         let layers = shape.layers().len() as f64;
         let counted = (steps.len() as u64 - cold / tokens) as f64 * layers;

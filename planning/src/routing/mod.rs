@@ -15,6 +15,7 @@ mod shape;
 mod stack;
 #[cfg(test)]
 mod tests;
+mod tiers;
 mod unions;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ pub use need::{RoutingNeed, Spread, StepKind};
 use place::place;
 pub use recorded::{LeftOut, RecordedTrace, Recordings};
 use shape::{MeanLayer, alike, in_words, layers_of};
+pub(crate) use tiers::HostCache;
 pub use unions::Unions;
 
 /// How a model's tokens choose experts.
@@ -52,7 +54,12 @@ enum Source<'a> {
     /// An engine's counts of this model's experts.
     Histogram { counted: Counted, name: String, format: &'static str, uses: u64 },
     /// A trace, of this model or of another one.
-    Trace { trace: &'a Trace, stand_in: bool, curves: Mutex<BTreeMap<StepKind, Measured>> },
+    Trace {
+        trace: &'a Trace,
+        stand_in: bool,
+        curves: Mutex<BTreeMap<StepKind, Measured>>,
+        replayed: Mutex<tiers::Replayed>,
+    },
 }
 
 /// What the routing rests on, for results.
@@ -154,7 +161,8 @@ impl<'a> Routing<'a> {
             return Err(PlanError::setting("`Routing::of_trace`", why));
         }
         let curves = Mutex::new(BTreeMap::new());
-        let source = Source::Trace { trace, stand_in: !same, curves };
+        let replayed = Mutex::default();
+        let source = Source::Trace { trace, stand_in: !same, curves, replayed };
         Ok(Self { source, mean })
     }
 

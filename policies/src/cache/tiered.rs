@@ -140,13 +140,21 @@ impl<P: Policy> HostTier<P> {
         self.follow(layer, placements, plan, computed)
     }
 
-    /// Serves a prefetch's plan of the cache above, whose unplaced experts are dropped.
+    /// Serves a prefetch's plan of the cache above, whose unplaced experts are dropped; its reads are in
+    /// the plan's order, the likeliest first.
     ///
     /// # Panics
     /// If `layer` or an expert is out of range.
     pub fn serve_ahead(&mut self, layer: usize, plan: &Plan<'_>) -> TierPlan<'_> {
         let copied = |placed: &&Placement| placed.action == Action::Fetch;
-        self.follow(layer, plan.placements.iter().filter(copied), plan, &[])
+        let TierPlan { hits, kept, .. } =
+            self.follow(layer, plan.placements.iter().filter(copied), plan, &[]);
+        if self.mode == TierMode::Inclusive {
+            let Self { asked, reads, .. } = self;
+            let place = |expert: &u32| asked.iter().position(|other| other == expert);
+            reads.sort_by_key(|expert| place(expert));
+        }
+        self.planned(hits, kept)
     }
 
     /// Serves experts that are used without a slot above: host cores compute them, or they pass

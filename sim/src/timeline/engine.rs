@@ -70,6 +70,8 @@ pub struct Timeline {
     /// The layer's routing is known already.
     routed: bool,
     keep_steps: bool,
+    /// Copies of the running layer that wait for their reads: when they may begin, and of whom.
+    late: Vec<(u64, u32)>,
 }
 
 impl Timeline {
@@ -81,6 +83,7 @@ impl Timeline {
         let host = model.host_beside(link);
         let rate = model.host_kernel(link);
         let copies = Copies::new(model.copies);
+        let widest = model.disk.as_ref().map_or(0, |_| shape.max_experts() as usize);
         let mut clock = Clock::new(shape.layers().len(), copies, contention, host);
         clock.disk = model.disk.as_ref().map(|disk| Box::new(DiskQueue::new(shape, disk)));
         let step = RunningStep {
@@ -104,6 +107,7 @@ impl Timeline {
             running: Running::default(),
             routed: false,
             keep_steps: false,
+            late: Vec::with_capacity(widest),
         }
     }
 

@@ -22,7 +22,8 @@ impl Timeline {
         done.saturating_sub(beside)
     }
 
-    /// Reads what host memory does not hold, then queues the copies: those that lie there first.
+    /// Reads what host memory does not hold, then queues the copies: those that lie there first, the
+    /// others as their reads are done.
     #[inline(never)]
     pub(super) fn demand_over_disk(&mut self, demand: &LayerDemand<'_>) {
         let (layer, tier) = (demand.layer, &demand.tier);
@@ -42,16 +43,22 @@ impl Timeline {
         }
         let copied =
             |placement: &&Placement| matches!(placement.action, Action::Fetch | Action::Unplaced);
-        let now = self.clock.now;
-        for late in [false, true] {
-            for placement in demand.placements.iter().filter(copied) {
-                let ready = self.ready(layer, placement.expert);
-                if (ready > now) == late {
-                    self.running.read = self.running.read.max(ready);
-                    self.copy_after_disk(layer, 1, Some((placement.expert, ready)));
-                }
+        let mut late = std::mem::take(&mut self.late);
+        late.clear();
+        for placement in demand.placements.iter().filter(copied) {
+            let ready = self.ready(layer, placement.expert);
+            if ready > self.clock.now {
+                late.push((ready, placement.expert));
+            } else {
+                self.copy_after_disk(layer, 1, Some((placement.expert, ready)));
             }
         }
+        late.sort_unstable();
+        for &(ready, expert) in &late {
+            self.running.read = ready;
+            self.copy_after_disk(layer, 1, Some((expert, ready)));
+        }
+        self.late = late;
     }
 
     fn copy_after_disk(&mut self, layer: usize, copies: u32, one: Option<(u32, u64)>) {
