@@ -1,0 +1,127 @@
+//! td-pairs' shadow: what LRU of the same size would hold, and who has missed more.
+//!
+//! All keys that were ever used lie in one list by recency; LRU's residents are its first
+//! `capacity` keys, so the shadow costs two moves in a list for each use and no search.
+
+use crate::policy::Key;
+use crate::structures::list::{Links, List};
+use crate::structures::memory::{array, sum};
+
+/// A miss in units of the credit.
+const MISS: i64 = 256;
+/// Misses that learning may cost beyond LRU's before LRU takes over, beside one of `MISS`.
+const SLACK: i64 = 2;
+
+/// A shadow LRU.
+#[derive(Debug, Clone)]
+pub(super) struct Guard {
+    recency: Links,
+    list: List,
+    /// Whether LRU would hold a key.
+    shadowed: Vec<bool>,
+    /// The last of those in the list.
+    edge: Option<Key>,
+    held: u32,
+    capacity: u32,
+    /// Misses that LRU had and the policy had not, in 256ths; each of LRU's gives one in addition.
+    credit: i64,
+}
+
+impl Guard {
+    pub(super) fn new(keys: u32, capacity: u32) -> Self {
+        let recency = Links::new(keys, 1);
+        Self {
+            list: recency.list(0),
+            recency,
+            shadowed: vec![false; keys as usize],
+            edge: None,
+            held: 0,
+            capacity,
+            credit: SLACK * MISS,
+        }
+    }
+
+    /// Bytes that a shadow over so many keys allocates.
+    pub(super) fn memory(keys: u32) -> u64 {
+        sum([Links::memory(keys, 1), array::<bool>(keys)])
+    }
+
+    /// Whether the policy has missed so much more than LRU that LRU should choose.
+    #[inline(always)]
+    pub(super) fn is_worse_than_lru(&self) -> bool {
+        self.credit < 0
+    }
+
+    /// The least recently used key of those wanted.
+    pub(super) fn least_recent(&self, wanted: impl Fn(Key) -> bool) -> Option<Key> {
+        self.recency.find_from_back(self.list, wanted)
+    }
+
+    #[inline(always)]
+    pub(super) fn hit(&mut self, key: Key) {
+        self.used(key);
+    }
+
+    #[inline(always)]
+    pub(super) fn miss(&mut self, key: Key) {
+        self.credit -= MISS;
+        self.used(key);
+    }
+
+    #[inline(always)]
+    fn used(&mut self, key: Key) {
+        if self.shadowed[key as usize] {
+            if self.edge == Some(key) {
+                // The only key of the shadow stays its last.
+                self.edge = self.recency.toward_front(key).or(self.edge);
+            }
+            self.recency.move_to_front(self.list, key);
+            return;
+        }
+        // What learning has saved is not saved up for longer than the cache remembers.
+        let most = MISS * (i64::from(self.capacity) + SLACK);
+        self.credit = (self.credit + MISS + 1).min(most);
+        if self.recency.contains(key) {
+            self.recency.unlink(key);
+        }
+        self.recency.push_front(self.list, key);
+        if self.capacity == 0 {
+            return;
+        }
+        self.shadowed[key as usize] = true;
+        self.held += 1;
+        self.edge = self.edge.or(Some(key));
+        self.shrink();
+    }
+
+    /// Lets the least recent leave the shadow until the rest fits.
+    #[inline(always)]
+    fn shrink(&mut self) {
+        while self.held > self.capacity
+            && let Some(edge) = self.edge
+        {
+            self.shadowed[edge as usize] = false;
+            self.held -= 1;
+            self.edge = self.recency.toward_front(edge);
+        }
+    }
+
+    pub(super) fn set_capacity(&mut self, capacity: u32) {
+        self.capacity = capacity;
+        self.shrink();
+    }
+
+    pub(super) fn validate(&self) -> Result<(), String> {
+        self.recency.validate(self.list)?;
+        let first: Vec<Key> = self.recency.iter(self.list).take(self.held as usize).collect();
+        let shadow = first.iter().all(|&key| self.shadowed[key as usize]);
+        if !shadow || first.last() != self.edge.as_ref() {
+            return Err("the shadow is not the head of the recency list".to_owned());
+        }
+        let shadowed = self.shadowed.iter().filter(|&&shadowed| shadowed).count();
+        if shadowed != self.held as usize || self.held > self.capacity {
+            return Err(format!("{shadowed} shadowed, {} counted", self.held));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! td-pairs' weights of pairs: what the experts of a set add to the logits of a layer's experts.
+//!
+//! A row is what one expert adds to each expert of the layer, in 2048ths. A layer of more than 128
+//! experts has 2^15 / experts rows, which its experts share by their id modulo that number, so that
+//! no layer takes more than 64 KiB (beside the padding of its rows to eight).
+
+use crate::structures::memory::array;
+
+/// Experts that are worked on together.
+pub(super) const LANES: usize = 8;
+/// Numbers of a layer's rows together, where they are shared.
+const NUMBERS: usize = 1 << 15;
+/// Rows that count, of a set.
+pub(super) const ROWS: usize = 32;
+
+/// Eight numbers of a row.
+pub(super) type Row = [i16; LANES];
+
+/// The pairs of one layer with whatever sets they are learned for.
+#[derive(Debug, Clone)]
+pub(super) struct Pairs {
+    rows: Vec<Row>,
+    /// Blocks of eight in a row.
+    width: usize,
+    count: usize,
+}
+
+/// The numbers of a set's rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowSet {
+    rows: [u16; ROWS],
+    len: u16,
+}
+
+impl RowSet {
+    pub(super) const EMPTY: Self = Self { rows: [0; ROWS], len: 0 };
+
+    pub(super) fn of(ids: impl Iterator<Item = u32>) -> Self {
+        let mut set = Self::EMPTY;
+        for (row, id) in set.rows.iter_mut().zip(ids) {
+            *row = id as u16;
+            set.len += 1;
+        }
+        set
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    #[inline(always)]
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.rows[..self.len()].iter().map(|&row| usize::from(row))
+    }
+}
+
+impl Pairs {
+    fn rows_of(experts: usize) -> usize {
+        experts.min((NUMBERS / experts.max(1)).max(1))
+    }
+
+    pub(super) fn new(experts: usize) -> Self {
+        let (count, width) = (Self::rows_of(experts), experts.div_ceil(LANES));
+        Self { rows: vec![[0; LANES]; count * width], width, count }
+    }
+
+    /// Bytes that the pairs of a layer allocate.
+    pub(super) fn memory(experts: u32) -> u64 {
+        let experts = experts as usize;
+        array::<Row>((Self::rows_of(experts) * experts.div_ceil(LANES)) as u64)
+    }
+
+    /// Adds the set's rows to `sums`.
+    #[inline(always)]
+    pub(super) fn add_to(&self, sums: &mut [Row], set: &RowSet) {
+        for row in set.iter() {
+            let row = &self.rows[row % self.count * self.width..][..self.width];
+            for (sum, row) in sums.iter_mut().zip(row) {
+                for (sum, &number) in sum.iter_mut().zip(row) {
+                    *sum = sum.saturating_add(number);
+                }
+            }
+        }
+    }
+
+    /// Adds `steps` to each of the set's rows.
+    #[inline(always)]
+    pub(super) fn learn(&mut self, steps: &[Row], set: &RowSet) {
+        for row in set.iter() {
+            let row = &mut self.rows[row % self.count * self.width..][..self.width];
+            for (row, steps) in row.iter_mut().zip(steps) {
+                for (number, &step) in row.iter_mut().zip(steps) {
+                    *number = number.saturating_add(step);
+                }
+            }
+        }
+    }
+}
