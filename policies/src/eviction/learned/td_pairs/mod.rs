@@ -123,23 +123,27 @@ impl TdPairs {
 
     /// The resident that may leave with the least worth, discounted to its layer's next visit.
     #[inline(always)]
-    fn least_worth(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
-        let layers = self.discounts.len() - 1;
-        let now = self.layer as usize;
+    fn least_worth(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        // From the next layer around to this one, each a further layer away.
+        let now = self.layer as usize + 1;
+        let (behind, ahead) = self.model.least().split_at(now);
+        let around = (now..).zip(ahead).chain((0..).zip(behind));
         let mut best: Option<(f32, Key)> = None;
-        for layer in 0..layers {
-            let off = if layer > now { layer - now } else { layer + layers - now };
-            let discount = self.discounts[off];
-            let least = self.model.least(layer);
-            let lowest = best.map_or(f32::INFINITY, |(worth, _)| worth);
-            if least.worth + discount < lowest {
-                if may_leave(least.key) {
-                    best = Some((least.worth + discount, least.key));
-                } else if let Some(other) = self.model.least_of(layer, &may_leave)
-                    && other.worth + discount < lowest
-                {
-                    best = Some((other.worth + discount, other.key));
-                }
+        let mut lowest = f32::INFINITY;
+        for (&discount, (layer, least)) in self.discounts[1..].iter().zip(around) {
+            if least.worth + discount >= lowest {
+                continue;
+            }
+            let found = if may_leave(least.key) {
+                Some(*least)
+            } else {
+                self.model.least_of(layer, &may_leave)
+            };
+            if let Some(found) = found
+                && found.worth + discount < lowest
+            {
+                lowest = found.worth + discount;
+                best = Some((lowest, found.key));
             }
         }
         best.map(|(_, key)| key)

@@ -62,9 +62,8 @@ struct Layer {
     own_set: RowSet,
     before_set: RowSet,
     visits: u32,
-    least: Least,
-    /// Whether `least` has to be looked for.
-    stale: bool,
+    /// The lowest worth of a resident in each block.
+    lowest: Vec<f32>,
 }
 
 impl Layer {
@@ -75,34 +74,38 @@ impl Layer {
         (id / LANES, id % LANES)
     }
 
+    /// Looks for the least worth resident; the blocks' own are known.
     #[inline(always)]
-    fn find_least(&mut self) {
-        let mut lanes = [f32::INFINITY; LANES];
-        for block in &self.blocks {
-            for (lane, &held) in lanes.iter_mut().zip(&block.held) {
-                *lane = if held < *lane { held } else { *lane };
-            }
+    fn find_least(&self) -> Least {
+        let mut least = (f32::INFINITY, 0);
+        for (index, &worth) in self.lowest.iter().enumerate() {
+            least = if worth < least.0 { (worth, index) } else { least };
         }
-        let worth = lanes.into_iter().fold(f32::INFINITY, |a, b| if b < a { b } else { a });
-        self.stale = false;
-        self.least = NOBODY;
-        if worth == f32::INFINITY {
-            return;
-        }
-        for (index, block) in self.blocks.iter().enumerate() {
-            let lane = block.held.iter().position(|&held| held == worth);
-            if let Some(lane) = lane {
-                self.least = Least { worth, key: self.base + (index * LANES + lane) as Key };
-                return;
+        let (worth, index) = least;
+        let Some(block) = self.blocks.get(index) else { return NOBODY };
+        match block.held.iter().position(|&held| held == worth) {
+            Some(lane) if worth < f32::INFINITY => {
+                Least { worth, key: self.base + (index * LANES + lane) as Key }
             }
+            _ => NOBODY,
         }
     }
+}
+
+/// The lowest of eight numbers.
+#[inline(always)]
+fn lowest(lanes: &Lanes) -> f32 {
+    let lower = |a: f32, b: f32| if b < a { b } else { a };
+    let four: [f32; 4] = std::array::from_fn(|i| lower(lanes[i], lanes[i + 4]));
+    lower(lower(four[0], four[2]), lower(four[1], four[3]))
 }
 
 /// The learned part, and who is resident.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     layers: Vec<Layer>,
+    /// The least worth resident of each layer.
+    least: Vec<Least>,
     /// The layer of each key.
     of_key: Vec<u32>,
     weights: [f32; FEATURES],
@@ -148,14 +151,14 @@ impl Model {
                     own_set: RowSet::EMPTY,
                     before_set: RowSet::EMPTY,
                     visits: 0,
-                    least: NOBODY,
-                    stale: false,
+                    lowest: vec![f32::INFINITY; experts.div_ceil(LANES)],
                 }
             })
             .collect();
         let widest = layers.iter().map(|layer| layer.blocks.len()).max().unwrap_or(0);
         Self {
             layers,
+            least: vec![NOBODY; pool.layers() as usize],
             of_key: pool.layer_of_keys(),
             weights: [-1.7, 0.75, 2.0, 0.0],
             decays: HALF_LIVES.map(|half_life| {
@@ -179,23 +182,18 @@ impl Model {
             let blocks = (end - base).div_ceil(LANES as u32);
             widest = blocks.max(widest);
             let matrices = if pool.layers() > 1 { 2 } else { 1 };
-            bytes.push(array::<Block>(blocks));
+            bytes.push(array::<(Block, f32)>(blocks));
             bytes.extend(vec![Pairs::memory(end - base); matrices]);
         }
         let scratch = [array::<Lanes>(widest), array::<Row>(widest), array::<Row>(widest)];
         sum(bytes
             .into_iter()
-            .chain([array::<Layer>(pool.layers()), array::<u32>(pool.keys)])
+            .chain([array::<(Layer, Least)>(pool.layers()), array::<u32>(pool.keys)])
             .chain(scratch))
     }
 
     pub(super) fn set_gamma(&mut self, gamma: f32) {
         self.gamma = gamma;
-    }
-
-    #[inline(always)]
-    fn layer_of(&mut self, key: Key) -> &mut Layer {
-        &mut self.layers[self.of_key[key as usize] as usize]
     }
 
     #[inline(always)]
@@ -207,32 +205,33 @@ impl Model {
 
     #[inline(always)]
     pub(super) fn hold(&mut self, key: Key) {
-        let layer = self.layer_of(key);
+        let number = self.of_key[key as usize] as usize;
+        let (layer, least) = (&mut self.layers[number], &mut self.least[number]);
         let (block, lane) = layer.place(key);
         let worth = layer.blocks[block].worths[lane];
         layer.blocks[block].held[lane] = worth;
-        let least = layer.least;
+        layer.lowest[block] = worth.min(layer.lowest[block]);
         if worth < least.worth || worth == least.worth && key < least.key {
-            layer.least = Least { worth, key };
+            *least = Least { worth, key };
         }
     }
 
     #[inline(always)]
     pub(super) fn let_go(&mut self, key: Key) {
-        let layer = self.layer_of(key);
+        let number = self.of_key[key as usize] as usize;
+        let (layer, least) = (&mut self.layers[number], &mut self.least[number]);
         let (block, lane) = layer.place(key);
         layer.blocks[block].held[lane] = f32::INFINITY;
-        layer.stale |= layer.least.key == key;
+        layer.lowest[block] = lowest(&layer.blocks[block].held);
+        if least.key == key {
+            *least = layer.find_least();
+        }
     }
 
-    /// The least worth resident of a layer.
+    /// The least worth resident of each layer.
     #[inline(always)]
-    pub(super) fn least(&mut self, layer: usize) -> Least {
-        let layer = &mut self.layers[layer];
-        if layer.stale {
-            layer.find_least();
-        }
-        layer.least
+    pub(super) fn least(&self) -> &[Least] {
+        &self.least
     }
 
     /// The same among those `wanted`.
@@ -249,9 +248,9 @@ impl Model {
     }
 
     /// Learns from an event and values the layer's experts anew.
-    #[inline(always)]
-    pub(super) fn visit(&mut self, layer: u32, set: &[Key]) {
-        let layer = &mut self.layers[layer as usize];
+    #[inline(never)]
+    pub(super) fn visit(&mut self, number: u32, set: &[Key]) {
+        let layer = &mut self.layers[number as usize];
         let (base, blocks) = (layer.base, layer.blocks.len());
         let own_set = RowSet::of(set.iter().map(|&key| key - base));
         let before_set = if layer.before.is_some() { self.latest } else { RowSet::EMPTY };
@@ -287,12 +286,14 @@ impl Model {
             let block = &mut layer.blocks[index];
             let errors = common.renew(block, &used[index], &sums[index], lanes, &mut gradient);
             steps[index] = common.steps(&errors);
+            layer.lowest[index] = lowest(&block.held);
         }
         layer.own.learn(steps, &layer.own_set);
         if let Some(pairs) = &mut layer.before {
             pairs.learn(steps, &layer.before_set);
         }
-        (layer.own_set, layer.before_set, layer.stale) = (own_set, before_set, true);
+        (layer.own_set, layer.before_set) = (own_set, before_set);
+        self.least[number as usize] = layer.find_least();
         let rate = WEIGHT_RATE * (1.0 / (1.0 + self.events as f32 / 100_000.0)).max(0.1);
         for (weight, lanes) in self.weights.iter_mut().zip(gradient) {
             *weight += rate * lanes.into_iter().fold(0.0, |sum, lane| sum + lane);
@@ -304,11 +305,10 @@ impl Model {
         if self.weights.iter().any(|weight| !weight.is_finite()) {
             return Err(format!("weights {:?}", self.weights));
         }
-        for layer in &self.layers {
-            let mut found = layer.clone();
-            found.find_least();
-            if !layer.stale && found.least.key != layer.least.key {
-                return Err(format!("{:?} is not the least, {:?} is", layer.least, found.least));
+        for (number, (layer, least)) in self.layers.iter().zip(&self.least).enumerate() {
+            let found = self.least_of(number, |_| true).unwrap_or(NOBODY);
+            if found.key != least.key || layer.find_least().key != least.key {
+                return Err(format!("{least:?} is not the least, {found:?} is"));
             }
         }
         Ok(())
@@ -374,7 +374,11 @@ impl Common {
             let absent = block.held[i] == f32::INFINITY;
             block.held[i] = if absent { f32::INFINITY } else { block.worths[i] };
         }
-        errors[lanes..].fill(0.0);
+        if lanes < LANES {
+            for error in errors.iter_mut().skip(lanes) {
+                *error = 0.0;
+            }
+        }
         for i in 0..LANES {
             gradient[0][i] += errors[i];
             for j in 0..3 {
