@@ -8,9 +8,16 @@ use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};
 
 /// A miss in units of the credit.
-const MISS: i64 = 256;
-/// Misses that learning may cost beyond LRU's before LRU takes over, beside one of `MISS`.
-const SLACK: i64 = 2;
+const MISS: i64 = 192;
+/// Visits of every layer that LRU serves at first, while the model learns.
+const LESSONS: u64 = 32;
+
+/// Misses that learning may cost beyond LRU's before LRU takes over, beside one of `MISS`: few
+/// where few experts are absent, for then few are missed at all.
+fn slack(keys: u32, capacity: u32) -> i64 {
+    let (keys, capacity) = (i64::from(keys.max(1)), i64::from(capacity.min(keys)));
+    2 + capacity * (keys - capacity) / (48 * keys)
+}
 
 /// A shadow LRU.
 #[derive(Debug, Clone)]
@@ -23,12 +30,14 @@ pub(super) struct Guard {
     edge: Option<Key>,
     held: u32,
     capacity: u32,
-    /// Misses that LRU had and the policy had not, in 256ths; each of LRU's gives one in addition.
+    /// Misses that LRU had and the policy had not, in 192ths; each of LRU's gives one in addition.
     credit: i64,
+    /// Events until LRU is no longer asked first.
+    lessons: u64,
 }
 
 impl Guard {
-    pub(super) fn new(keys: u32, capacity: u32) -> Self {
+    pub(super) fn new(keys: u32, layers: u32, capacity: u32) -> Self {
         let recency = Links::new(keys, 1);
         Self {
             list: recency.list(0),
@@ -37,7 +46,8 @@ impl Guard {
             edge: None,
             held: 0,
             capacity,
-            credit: SLACK * MISS,
+            credit: slack(keys, capacity) * MISS,
+            lessons: LESSONS * u64::from(layers),
         }
     }
 
@@ -49,7 +59,13 @@ impl Guard {
     /// Whether the policy has missed so much more than LRU that LRU should choose.
     #[inline(always)]
     pub(super) fn is_worse_than_lru(&self) -> bool {
-        self.credit < 0
+        self.credit < 0 || self.lessons > 0
+    }
+
+    /// An event begins.
+    #[inline(always)]
+    pub(super) fn begin_event(&mut self) {
+        self.lessons = self.lessons.saturating_sub(1);
     }
 
     /// The least recently used key of those wanted.
@@ -79,7 +95,7 @@ impl Guard {
             return;
         }
         // What learning has saved is not saved up for longer than the cache remembers.
-        let most = MISS * (i64::from(self.capacity) + SLACK);
+        let most = MISS * i64::from(self.capacity);
         self.credit = (self.credit + MISS + 1).min(most);
         if self.recency.contains(key) {
             self.recency.unlink(key);

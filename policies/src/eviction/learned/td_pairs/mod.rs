@@ -32,7 +32,7 @@ use model::Model;
 const INFO: PolicyInfo = PolicyInfo {
     name: "td-pairs",
     summary: "learns online who is needed next, from pairs of experts",
-    definition: "p = sigma(z) estimates G^(visits of the layer until the next use - 1), G = gamma + widen * slots/experts. z = w.f + c * sum of P[a][i] over a in the layer's present set + c * sum of X[b][i] over b in the event before this one (none in a pool of one layer); the first 32 of either set; c = min(1, 16 / their number). f = (1, and 0.25 ln(s_j) + 1 for half-lives of 6, 32 and 256 visits), s_j = decayed share of visits that used it, at least 0.003. w starts at (-1.7, 0.75, 2, 0), p at 0.02, pairs at 0. At an event, for each expert i of the layer: f and z anew, p' = sigma(z), y = 1 if used, else G p', e = y - p; w += 0.003 max(0.1, 1/(1 + events/100000)) * sum of e f as it was; P[a][i], X[b][i] of the layer's visit before += 0.1 c max(0.1, 1/(1 + visits/1000)) e; p = p'. Pairs are 16-bit numbers of 1/2048, steps rounded with a dither; rows a mod 2^15/experts. Victim: smallest log2(p) + log2(G) off/L, off = its layer - this one (+ L if <= 0); but the least recent while misses exceed those of a shadow LRU by more than 1/256 of them and 2.",
+    definition: "p = sigma(z) estimates G^(visits of the layer until the next use - 1), G = gamma + widen * slots/experts. z = w.f + c * (sum of P[a][i] over a in the layer's present set + sum of X[b][i] over b in the event before this one, none in a pool of one layer), the first 32 of either set, c = min(1, 16 / their number). f = (1, 0.25 ln(s_j) + 1 for half-lives of 6 and 32 visits), s_j the decayed share of visits that used it, 0.003 more. w starts at (-1.7, 0.75, 2), p at 0.02, pairs at 0. At an event, for each expert i of the layer: f and z anew, p' = sigma(z), y = 1 if used, else G p', e = y - p; w += 0.003 max(0.1, 1/(1 + events/100000)) * sum of e f as it was; P[a][i], X[b][i] of the layer's visit before += 0.1 c max(0.1, 1/(1 + visits/1000)) e; p = p'. Pairs are 16-bit numbers of 1/2048, steps rounded with a dither, row a is a mod min(experts, 2^15/experts); logarithms are straight between powers of two. Victim: smallest log2(p) + log2(G) off/L, off = its layer - this one (+ L if <= 0), none of this event. In the first 32 visits, and while misses exceed a shadow LRU's by more than 2 + slots (1 - slots/experts) / 48 and one of 192 of those, the least recent.",
     source: "hotset; temporal differences: R. S. Sutton, Machine Learning 3, 1988",
     needs: Need::Nothing,
     parameters: &[
@@ -99,7 +99,7 @@ impl TdPairs {
     pub fn new(pool: &PoolShape, config: &TdPairsConfig) -> Self {
         let mut policy = Self {
             model: Model::new(pool),
-            guard: config.guard.then(|| Guard::new(pool.keys, pool.capacity)),
+            guard: config.guard.then(|| Guard::new(pool.keys, pool.layers(), pool.capacity)),
             slots: Occupancy::new(pool.capacity),
             discounts: vec![0.0; pool.layers() as usize + 1],
             config: *config,
@@ -124,29 +124,36 @@ impl TdPairs {
     /// The resident that may leave with the least worth, discounted to its layer's next visit.
     #[inline(always)]
     fn least_worth(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
-        // From the next layer around to this one, each a further layer away.
-        let now = self.layer as usize + 1;
-        let (behind, ahead) = self.model.least().split_at(now);
-        let around = (now..).zip(ahead).chain((0..).zip(behind));
-        let mut best: Option<(f32, Key)> = None;
-        let mut lowest = f32::INFINITY;
-        for (&discount, (layer, least)) in self.discounts[1..].iter().zip(around) {
-            if least.worth + discount >= lowest {
-                continue;
+        match self.least_layer(|layer| self.model.least_worth(layer)) {
+            Some(layer) if may_leave(self.model.least_key(layer)) => {
+                Some(self.model.least_key(layer))
             }
-            let found = if may_leave(least.key) {
-                Some(*least)
-            } else {
-                self.model.least_of(layer, &may_leave)
-            };
-            if let Some(found) = found
-                && found.worth + discount < lowest
-            {
-                lowest = found.worth + discount;
-                best = Some((lowest, found.key));
-            }
+            _ => self.least_allowed(may_leave),
         }
-        best.map(|(_, key)| key)
+    }
+
+    /// The same where that one may not leave, or nobody but experts in use is there.
+    #[cold]
+    fn least_allowed(&self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let least = |layer| self.model.least_of(layer, &may_leave);
+        let layer =
+            self.least_layer(|layer| least(layer).map_or(f32::INFINITY, |(worth, _)| worth));
+        layer.and_then(least).map(|(_, key)| key)
+    }
+
+    /// The layer with the lowest discounted `worth`; `None` where all are infinite.
+    #[inline(always)]
+    fn least_layer(&self, worth: impl Fn(usize) -> f32) -> Option<usize> {
+        let (layers, next) = (self.discounts.len() - 1, self.layer as usize + 1);
+        let mut best = (f32::INFINITY, None);
+        // From the next layer around to this one, each a further layer away.
+        let ahead = (next..layers).zip(&self.discounts[1..]);
+        let behind = (0..next).zip(&self.discounts[1 + layers - next..]);
+        for (layer, discount) in ahead.chain(behind) {
+            let worth = worth(layer) + discount;
+            best = if worth < best.0 { (worth, Some(layer)) } else { best };
+        }
+        best.1
     }
 }
 
@@ -220,6 +227,9 @@ impl Policy for TdPairs {
     #[inline(always)]
     fn begin_event(&mut self, event: &Event<'_>) {
         self.layer = event.layer;
+        if let Some(guard) = &mut self.guard {
+            guard.begin_event();
+        }
         self.model.visit(event.layer, event.keys);
     }
 

@@ -6,8 +6,8 @@ use crate::structures::memory::{array, sum};
 
 type Lanes = [f32; LANES];
 
-const HALF_LIVES: [f32; 3] = [6.0, 32.0, 256.0];
-const FEATURES: usize = 4;
+const HALF_LIVES: [f32; 2] = [6.0, 32.0];
+const FEATURES: usize = 1 + HALF_LIVES.len();
 /// A share never falls below this, so that its logarithm has an end.
 const FLOOR: f32 = 0.003;
 /// 0.25 ln(2): the features are natural logarithms.
@@ -16,6 +16,8 @@ const PER_OCTAVE: f32 = 0.173_286_8;
 const SCALE: f32 = 2048.0;
 const WEIGHT_RATE: f32 = 0.003;
 const PAIR_RATE: f32 = 0.1;
+/// Added to the worth of an expert in use.
+const IN_USE: f32 = 1024.0;
 /// 1.5 * 2^23: added to a small number, it rounds it to a whole one in the lowest bits.
 const ROUNDER: f32 = 12_582_912.0;
 
@@ -23,7 +25,7 @@ const ROUNDER: f32 = 12_582_912.0;
 #[derive(Debug, Clone, Copy)]
 struct Block {
     /// Decayed shares of the layer's visits that used them, by half-life, floor included.
-    shares: [Lanes; 3],
+    shares: [Lanes; 2],
     /// The estimates p.
     chances: Lanes,
     /// log2 of them.
@@ -33,20 +35,16 @@ struct Block {
 }
 
 const UNUSED: Block = Block {
-    shares: [[FLOOR; LANES]; 3],
+    shares: [[FLOOR; LANES]; 2],
     chances: [0.02; LANES],
     worths: [-5.643_856; LANES],
     held: [f32::INFINITY; LANES],
 };
 
-/// A resident and its worth; infinity where there is none.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Least {
-    pub(super) worth: f32,
-    pub(super) key: Key,
-}
+/// A resident's worth and its key; infinity where there is none.
+type Least = (f32, Key);
 
-const NOBODY: Least = Least { worth: f32::INFINITY, key: Key::MAX };
+const NOBODY: Least = (f32::INFINITY, Key::MAX);
 
 /// What is kept of one layer.
 #[derive(Debug, Clone)]
@@ -77,25 +75,25 @@ impl Layer {
     /// Looks for the least worth resident; the blocks' own are known.
     #[inline(always)]
     fn find_least(&self) -> Least {
-        let mut least = (f32::INFINITY, 0);
+        let mut least = (IN_USE / 2.0, usize::MAX);
         for (index, &worth) in self.lowest.iter().enumerate() {
             least = if worth < least.0 { (worth, index) } else { least };
         }
         let (worth, index) = least;
         let Some(block) = self.blocks.get(index) else { return NOBODY };
         match block.held.iter().position(|&held| held == worth) {
-            Some(lane) if worth < f32::INFINITY => {
-                Least { worth, key: self.base + (index * LANES + lane) as Key }
-            }
-            _ => NOBODY,
+            Some(lane) => (worth, self.base + (index * LANES + lane) as Key),
+            None => NOBODY,
         }
     }
 }
 
-/// The lowest of eight numbers.
+/// The lowest worth of those of a block that are not in use.
 #[inline(always)]
-fn lowest(lanes: &Lanes) -> f32 {
+fn lowest(held: &Lanes, used: &Lanes) -> f32 {
     let lower = |a: f32, b: f32| if b < a { b } else { a };
+    // Nothing is worth more than log2(1) = 0.
+    let lanes: Lanes = std::array::from_fn(|i| held[i] + used[i] * IN_USE);
     let four: [f32; 4] = std::array::from_fn(|i| lower(lanes[i], lanes[i + 4]));
     lower(lower(four[0], four[2]), lower(four[1], four[3]))
 }
@@ -104,15 +102,18 @@ fn lowest(lanes: &Lanes) -> f32 {
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     layers: Vec<Layer>,
-    /// The least worth resident of each layer.
-    least: Vec<Least>,
+    /// The least worth of a resident of each layer, and whose it is.
+    least_worths: Vec<f32>,
+    least_keys: Vec<Key>,
     /// The layer of each key.
     of_key: Vec<u32>,
     weights: [f32; FEATURES],
     /// Share that a visit without use leaves, and that a use adds.
-    decays: [(f32, f32); 3],
+    decays: [(f32, f32); 2],
     gamma: f32,
     events: u32,
+    /// The layer of the latest event, whose experts in use are nobody's least.
+    current: usize,
     latest: RowSet,
     used: Vec<Lanes>,
     sums: Vec<Row>,
@@ -123,7 +124,7 @@ pub(super) struct Model {
 #[derive(Clone, Copy)]
 struct Common {
     weights: [f32; FEATURES],
-    decays: [(f32, f32); 3],
+    decays: [(f32, f32); 2],
     gamma: f32,
     /// A logit in one of a sum's numbers.
     per_number: f32,
@@ -158,15 +159,17 @@ impl Model {
         let widest = layers.iter().map(|layer| layer.blocks.len()).max().unwrap_or(0);
         Self {
             layers,
-            least: vec![NOBODY; pool.layers() as usize],
+            least_worths: vec![NOBODY.0; pool.layers() as usize],
+            least_keys: vec![NOBODY.1; pool.layers() as usize],
             of_key: pool.layer_of_keys(),
-            weights: [-1.7, 0.75, 2.0, 0.0],
+            weights: [-1.7, 0.75, 2.0],
             decays: HALF_LIVES.map(|half_life| {
                 let left = libm::exp2f(-1.0 / half_life);
                 (left, 1.0 - left)
             }),
             gamma: 0.8,
             events: 0,
+            current: 0,
             latest: RowSet::EMPTY,
             used: vec![[0.0; LANES]; widest],
             sums: vec![[0; LANES]; widest],
@@ -188,7 +191,7 @@ impl Model {
         let scratch = [array::<Lanes>(widest), array::<Row>(widest), array::<Row>(widest)];
         sum(bytes
             .into_iter()
-            .chain([array::<(Layer, Least)>(pool.layers()), array::<u32>(pool.keys)])
+            .chain([array::<(Layer, f32, Key)>(pool.layers()), array::<u32>(pool.keys)])
             .chain(scratch))
     }
 
@@ -206,57 +209,88 @@ impl Model {
     #[inline(always)]
     pub(super) fn hold(&mut self, key: Key) {
         let number = self.of_key[key as usize] as usize;
-        let (layer, least) = (&mut self.layers[number], &mut self.least[number]);
+        let layer = &mut self.layers[number];
         let (block, lane) = layer.place(key);
         let worth = layer.blocks[block].worths[lane];
         layer.blocks[block].held[lane] = worth;
+        if number == self.current && self.used[block][lane] != 0.0 {
+            return;
+        }
         layer.lowest[block] = worth.min(layer.lowest[block]);
-        if worth < least.worth || worth == least.worth && key < least.key {
-            *least = Least { worth, key };
+        if (worth, key) < (self.least_worths[number], self.least_keys[number]) {
+            self.set_least(number, (worth, key));
         }
     }
 
     #[inline(always)]
     pub(super) fn let_go(&mut self, key: Key) {
         let number = self.of_key[key as usize] as usize;
-        let (layer, least) = (&mut self.layers[number], &mut self.least[number]);
+        let layer = &mut self.layers[number];
         let (block, lane) = layer.place(key);
         layer.blocks[block].held[lane] = f32::INFINITY;
-        layer.lowest[block] = lowest(&layer.blocks[block].held);
-        if least.key == key {
-            *least = layer.find_least();
+        let used = if number == self.current { &self.used[block] } else { &[0.0; LANES] };
+        layer.lowest[block] = lowest(&layer.blocks[block].held, used);
+        if self.least_keys[number] == key {
+            let least = layer.find_least();
+            self.set_least(number, least);
         }
     }
 
-    /// The least worth resident of each layer.
+    /// The latest event is over: its experts may be their layer's least again.
     #[inline(always)]
-    pub(super) fn least(&self) -> &[Least] {
-        &self.least
+    fn settle(&mut self) {
+        let layer = &mut self.layers[self.current];
+        for (block, used) in self.used[..layer.blocks.len()].iter_mut().enumerate() {
+            if std::mem::replace(used, [0.0; LANES]) != [0.0; LANES] {
+                layer.lowest[block] = lowest(&layer.blocks[block].held, used);
+            }
+        }
+        let least = layer.find_least();
+        self.set_least(self.current, least);
     }
 
-    /// The same among those `wanted`.
+    #[inline(always)]
+    fn set_least(&mut self, layer: usize, (worth, key): Least) {
+        self.least_worths[layer] = worth;
+        self.least_keys[layer] = key;
+    }
+
+    /// The least worth of a layer's residents, infinity where it has none.
+    #[inline(always)]
+    pub(super) fn least_worth(&self, layer: usize) -> f32 {
+        self.least_worths[layer]
+    }
+
+    /// Whose that is.
+    #[inline(always)]
+    pub(super) fn least_key(&self, layer: usize) -> Key {
+        self.least_keys[layer]
+    }
+
+    /// The least worth resident of a layer among those `wanted`.
     pub(super) fn least_of(&self, layer: usize, wanted: impl Fn(Key) -> bool) -> Option<Least> {
         let layer = &self.layers[layer];
         let held = layer.blocks.iter().flat_map(|block| block.held);
         let mut least = NOBODY;
         for (worth, key) in held.zip(layer.base..) {
-            if worth < least.worth && wanted(key) {
-                least = Least { worth, key };
+            if worth < least.0 && wanted(key) {
+                least = (worth, key);
             }
         }
-        (least.worth < f32::INFINITY).then_some(least)
+        (least.0 < f32::INFINITY).then_some(least)
     }
 
     /// Learns from an event and values the layer's experts anew.
     #[inline(never)]
     pub(super) fn visit(&mut self, number: u32, set: &[Key]) {
-        let layer = &mut self.layers[number as usize];
+        self.settle();
+        self.current = number as usize;
+        let layer = &mut self.layers[self.current];
         let (base, blocks) = (layer.base, layer.blocks.len());
         let own_set = RowSet::of(set.iter().map(|&key| key - base));
         let before_set = if layer.before.is_some() { self.latest } else { RowSet::EMPTY };
         self.latest = own_set;
         let used = &mut self.used[..blocks];
-        used.fill([0.0; LANES]);
         for &key in set {
             let id = (key - base) as usize;
             used[id / LANES][id % LANES] = 1.0;
@@ -286,14 +320,15 @@ impl Model {
             let block = &mut layer.blocks[index];
             let errors = common.renew(block, &used[index], &sums[index], lanes, &mut gradient);
             steps[index] = common.steps(&errors);
-            layer.lowest[index] = lowest(&block.held);
+            layer.lowest[index] = lowest(&block.held, &used[index]);
         }
         layer.own.learn(steps, &layer.own_set);
         if let Some(pairs) = &mut layer.before {
             pairs.learn(steps, &layer.before_set);
         }
         (layer.own_set, layer.before_set) = (own_set, before_set);
-        self.least[number as usize] = layer.find_least();
+        let least = layer.find_least();
+        self.set_least(self.current, least);
         let rate = WEIGHT_RATE * (1.0 / (1.0 + self.events as f32 / 100_000.0)).max(0.1);
         for (weight, lanes) in self.weights.iter_mut().zip(gradient) {
             *weight += rate * lanes.into_iter().fold(0.0, |sum, lane| sum + lane);
@@ -305,10 +340,14 @@ impl Model {
         if self.weights.iter().any(|weight| !weight.is_finite()) {
             return Err(format!("weights {:?}", self.weights));
         }
-        for (number, (layer, least)) in self.layers.iter().zip(&self.least).enumerate() {
-            let found = self.least_of(number, |_| true).unwrap_or(NOBODY);
-            if found.key != least.key || layer.find_least().key != least.key {
-                return Err(format!("{least:?} is not the least, {found:?} is"));
+        for (number, layer) in self.layers.iter().enumerate() {
+            let idle = |key| {
+                let (block, lane) = layer.place(key);
+                number != self.current || self.used[block][lane] == 0.0
+            };
+            let (found, kept) = (self.least_of(number, idle), self.least_keys[number]);
+            if found.unwrap_or(NOBODY).1 != kept || layer.find_least().1 != kept {
+                return Err(format!("key {kept} is not the least of layer {number}: {found:?}"));
             }
         }
         Ok(())
@@ -355,7 +394,7 @@ impl Common {
     ) -> Lanes {
         let mut z: Lanes =
             std::array::from_fn(|i| self.weights[0] + f32::from(sums[i]) * self.per_number);
-        let mut features = [[0.0; LANES]; 3];
+        let mut features = [[0.0; LANES]; 2];
         for (j, shares) in block.shares.iter_mut().enumerate() {
             let (left, added) = self.decays[j];
             for i in 0..LANES {
@@ -381,7 +420,7 @@ impl Common {
         }
         for i in 0..LANES {
             gradient[0][i] += errors[i];
-            for j in 0..3 {
+            for j in 0..2 {
                 gradient[j + 1][i] += errors[i] * features[j][i];
             }
         }

@@ -50,8 +50,8 @@ impl RowSet {
     }
 
     #[inline(always)]
-    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.rows[..self.len()].iter().map(|&row| usize::from(row))
+    fn rows(&self) -> &[u16] {
+        &self.rows[..self.len()]
     }
 }
 
@@ -71,29 +71,38 @@ impl Pairs {
         array::<Row>((Self::rows_of(experts) * experts.div_ceil(LANES)) as u64)
     }
 
-    /// Adds the set's rows to `sums`.
+    /// Adds the set's rows to `sums`, four of them in one pass.
     #[inline(always)]
     pub(super) fn add_to(&self, sums: &mut [Row], set: &RowSet) {
-        for row in set.iter() {
-            let row = &self.rows[row % self.count * self.width..][..self.width];
-            add(sums, row);
+        let row = |row: u16| {
+            self.rows[usize::from(row) % self.count * self.width..][..self.width].as_flattened()
+        };
+        let sums = sums.as_flattened_mut();
+        let (fours, rest) = set.rows().as_chunks::<4>();
+        for &[a, b, c, d] in fours {
+            let rows = row(a).iter().zip(row(b)).zip(row(c)).zip(row(d));
+            for (sum, (((&a, &b), &c), &d)) in sums.iter_mut().zip(rows) {
+                let sum_of_ab = sum.saturating_add(a).saturating_add(b);
+                *sum = sum_of_ab.saturating_add(c).saturating_add(d);
+            }
+        }
+        for &one in rest {
+            for (sum, &number) in sums.iter_mut().zip(row(one)) {
+                *sum = sum.saturating_add(number);
+            }
         }
     }
 
     /// Adds `steps` to each of the set's rows.
     #[inline(always)]
     pub(super) fn learn(&mut self, steps: &[Row], set: &RowSet) {
-        for row in set.iter() {
-            let row = &mut self.rows[row % self.count * self.width..][..self.width];
-            add(row, steps);
+        let steps = steps.as_flattened();
+        for &row in set.rows() {
+            let row = usize::from(row) % self.count * self.width;
+            let row = self.rows[row..][..self.width].as_flattened_mut();
+            for (number, &step) in row.iter_mut().zip(steps) {
+                *number = number.saturating_add(step);
+            }
         }
-    }
-}
-
-/// Over plain slices: a compiler makes eight additions at a time of it.
-#[inline(always)]
-fn add(to: &mut [Row], numbers: &[Row]) {
-    for (to, &number) in to.as_flattened_mut().iter_mut().zip(numbers.as_flattened()) {
-        *to = to.saturating_add(number);
     }
 }
