@@ -1,7 +1,8 @@
 //! td-pairs' shadow: what LRU of the same size would hold, and who has missed more.
 //!
-//! All keys that were ever used lie in one list by recency; LRU's residents are its first
-//! `capacity` keys, so the shadow costs two moves in a list for each use and no search.
+//! What LRU would hold and what the policy holds lies in one list by recency. LRU's residents are
+//! its first `capacity` keys, so the shadow costs a move in a list for each use and no search; and
+//! whoever is behind them is the policy's, so LRU's choice of a victim is close to the end.
 
 use crate::policy::Key;
 use crate::structures::list::{Links, List};
@@ -19,14 +20,21 @@ fn slack(keys: u32, capacity: u32) -> i64 {
     2 + capacity * (keys - capacity) / (48 * keys)
 }
 
+/// Who holds a key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Holders {
+    shadow: bool,
+    policy: bool,
+}
+
 /// A shadow LRU.
 #[derive(Debug, Clone)]
 pub(super) struct Guard {
     recency: Links,
     list: List,
-    /// Whether LRU would hold a key.
-    shadowed: Vec<bool>,
-    /// The last of those in the list.
+    /// Whether LRU would hold a key, and whether the policy does.
+    holders: Vec<Holders>,
+    /// The last in the list that LRU would hold.
     edge: Option<Key>,
     held: u32,
     capacity: u32,
@@ -42,7 +50,7 @@ impl Guard {
         Self {
             list: recency.list(0),
             recency,
-            shadowed: vec![false; keys as usize],
+            holders: vec![Holders::default(); keys as usize],
             edge: None,
             held: 0,
             capacity,
@@ -53,7 +61,7 @@ impl Guard {
 
     /// Bytes that a shadow over so many keys allocates.
     pub(super) fn memory(keys: u32) -> u64 {
-        sum([Links::memory(keys, 1), array::<bool>(keys)])
+        sum([Links::memory(keys, 1), array::<Holders>(keys)])
     }
 
     /// Whether the policy has missed so much more than LRU that LRU should choose.
@@ -68,25 +76,39 @@ impl Guard {
         self.lessons = self.lessons.saturating_sub(1);
     }
 
-    /// The least recently used key of those wanted.
+    /// The least recently used of the policy's keys that are wanted.
+    #[inline(always)]
     pub(super) fn least_recent(&self, wanted: impl Fn(Key) -> bool) -> Option<Key> {
-        self.recency.find_from_back(self.list, wanted)
+        let held = |key: Key| self.holders[key as usize].policy;
+        self.recency.find_from_back(self.list, |key| held(key) && wanted(key))
     }
 
+    /// The policy uses a key that it holds.
     #[inline(always)]
     pub(super) fn hit(&mut self, key: Key) {
         self.used(key);
     }
 
+    /// The policy brings in a key.
     #[inline(always)]
     pub(super) fn miss(&mut self, key: Key) {
         self.credit -= MISS;
+        self.holders[key as usize].policy = true;
         self.used(key);
+    }
+
+    /// The policy's key leaves.
+    #[inline(always)]
+    pub(super) fn left(&mut self, key: Key) {
+        self.holders[key as usize].policy = false;
+        if !self.holders[key as usize].shadow {
+            self.recency.unlink(key);
+        }
     }
 
     #[inline(always)]
     fn used(&mut self, key: Key) {
-        if self.shadowed[key as usize] {
+        if self.holders[key as usize].shadow {
             if self.edge == Some(key) {
                 // The only key of the shadow stays its last.
                 self.edge = self.recency.toward_front(key).or(self.edge);
@@ -101,10 +123,7 @@ impl Guard {
             self.recency.unlink(key);
         }
         self.recency.push_front(self.list, key);
-        if self.capacity == 0 {
-            return;
-        }
-        self.shadowed[key as usize] = true;
+        self.holders[key as usize].shadow = true;
         self.held += 1;
         self.edge = self.edge.or(Some(key));
         self.shrink();
@@ -116,9 +135,13 @@ impl Guard {
         while self.held > self.capacity
             && let Some(edge) = self.edge
         {
-            self.shadowed[edge as usize] = false;
-            self.held -= 1;
             self.edge = self.recency.toward_front(edge);
+            self.held -= 1;
+            let holders = &mut self.holders[edge as usize];
+            holders.shadow = false;
+            if !holders.policy {
+                self.recency.unlink(edge);
+            }
         }
     }
 
@@ -128,15 +151,19 @@ impl Guard {
     }
 
     pub(super) fn validate(&self) -> Result<(), String> {
-        self.recency.validate(self.list)?;
+        let listed = self.recency.validate(self.list)?;
         let first: Vec<Key> = self.recency.iter(self.list).take(self.held as usize).collect();
-        let shadow = first.iter().all(|&key| self.shadowed[key as usize]);
+        let shadow = first.iter().all(|&key| self.holders[key as usize].shadow);
         if !shadow || first.last() != self.edge.as_ref() {
             return Err("the shadow is not the head of the recency list".to_owned());
         }
-        let shadowed = self.shadowed.iter().filter(|&&shadowed| shadowed).count();
-        if shadowed != self.held as usize || self.held > self.capacity {
-            return Err(format!("{shadowed} shadowed, {} counted", self.held));
+        let count = |holds: fn(&Holders) -> bool| self.holders.iter().filter(|h| holds(h)).count();
+        let (shadowed, held) = (count(|h| h.shadow), count(|h| h.shadow || h.policy));
+        if shadowed != self.held as usize || self.held > self.capacity || held != listed as usize {
+            return Err(format!(
+                "{shadowed} of {held} shadowed; {} of {listed} counted",
+                self.held
+            ));
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ use model::Model;
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
     name: "td-pairs",
-    summary: "learns online who is needed next, from pairs of experts",
+    summary: "learns online when each expert is needed next (pairs)",
     definition: "p = sigma(z) estimates G^(visits of the layer until the next use - 1), G = gamma + widen * slots/experts. z = w.f + c * (sum of P[a][i] over a in the layer's present set + sum of X[b][i] over b in the event before this one, none in a pool of one layer), the first 32 of either set, c = min(1, 16 / their number). f = (1, 0.25 ln(s_j) + 1 for half-lives of 6 and 32 visits), s_j the decayed share of visits that used it, 0.003 more. w starts at (-1.7, 0.75, 2), p at 0.02, pairs at 0. At an event, for each expert i of the layer: f and z anew, p' = sigma(z), y = 1 if used, else G p', e = y - p; w += 0.003 max(0.1, 1/(1 + events/100000)) * sum of e f as it was; P[a][i], X[b][i] of the layer's visit before += 0.1 c max(0.1, 1/(1 + visits/1000)) e; p = p'. Pairs are 16-bit numbers of 1/2048, steps rounded with a dither, row a is a mod min(experts, 2^15/experts); logarithms are straight between powers of two. Victim: smallest log2(p) + log2(G) off/L, off = its layer - this one (+ L if <= 0), none of this event. In the first 32 visits, and while misses exceed a shadow LRU's by more than 2 + slots (1 - slots/experts) / 48 and one of 192 of those, the least recent.",
     source: "hotset; temporal differences: R. S. Sutton, Machine Learning 3, 1988",
     needs: Need::Nothing,
@@ -203,16 +203,18 @@ impl Policy for TdPairs {
     #[inline(always)]
     fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let victim = match &self.guard {
-            Some(guard) if guard.is_worse_than_lru() => {
-                guard.least_recent(|key| self.model.holds(key) && may_leave(key))
-            }
+            Some(guard) if guard.is_worse_than_lru() => guard.least_recent(may_leave),
             _ => self.least_worth(may_leave),
         }?;
-        self.model.let_go(victim);
+        self.discard(victim);
         Some(victim)
     }
 
+    #[inline(always)]
     fn discard(&mut self, key: Key) {
+        if let Some(guard) = &mut self.guard {
+            guard.left(key);
+        }
         self.model.let_go(key);
     }
 
