@@ -46,7 +46,7 @@ fn sigma(z: f32) -> f32 {
     let power = (z * -std::f32::consts::LOG2_E).clamp(-30.0, 30.0);
     let whole = power.round_ties_even();
     let rest = power - whole;
-    let part = 1.0 + rest * (0.693_147_2 + rest * (0.240_226_5 + rest * 0.055_504_1));
+    let part = 1.0 + rest * (std::f32::consts::LN_2 + rest * (0.240_226_5 + rest * 0.055_504_1));
     1.0 / (1.0 + f32::powi(2.0, whole as i32) * part)
 }
 

@@ -377,7 +377,9 @@ fn sigma(z: f32) -> f32 {
     let rounded = power + (ROUNDER + 127.0);
     let rest = power - (rounded - (ROUNDER + 127.0));
     let whole = f32::from_bits(rounded.to_bits() << 23);
-    1.0 / (1.0 + whole * (1.0 + rest * (0.693_147_2 + rest * (0.240_226_5 + rest * 0.055_504_1))))
+    1.0 / (1.0
+        + whole
+            * (1.0 + rest * (std::f32::consts::LN_2 + rest * (0.240_226_5 + rest * 0.055_504_1))))
 }
 
 impl Common {
