@@ -75,6 +75,17 @@ fn what_does_not_fit_is_refused_before_anything_is_allocated() {
     }
 }
 
+/// The largest shape that engines serve: 60 layers of 512 experts.
+#[test]
+fn td_pairs_fits_a_processors_cache() {
+    let layer_bases = (0..60).map(|layer| 512 * layer).collect();
+    let pool = PoolShape { capacity: 7680, keys: 60 * 512, layer_bases, keys_per_token: 10 };
+    let spec: PolicySpec = "td-pairs".parse().unwrap();
+    let bytes = spec.memory(&pool);
+    assert!(bytes < 16 << 20, "{bytes} bytes");
+    agree("td-pairs", bytes, kept(|| spec.build(&pool).unwrap()));
+}
+
 #[test]
 fn predictors_take_the_memory_that_they_state() {
     let layers = Layers::new(&[64; 12], &[4; 12]);

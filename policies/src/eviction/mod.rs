@@ -44,7 +44,8 @@ policies! {
         finemoe::FineMoe at "moe/finemoe.rs",
         semantic_age::SemanticAge at "moe/semantic_age.rs",
         td_table::TdTable at "learned/td_table/mod.rs",
-        td_logistic::TdLogistic at "learned/td_logistic/mod.rs";
+        td_logistic::TdLogistic at "learned/td_logistic/mod.rs",
+        td_pairs::TdPairs at "learned/td_pairs/mod.rs";
     trained:
         static_top::Static at "learned/static_top.rs";
     bounds:

@@ -8,6 +8,7 @@ mod naive_basic;
 mod naive_clocks_stacks;
 mod naive_ghosts;
 mod naive_moe;
+mod naive_pairs;
 mod naive_segments;
 mod naive_values;
 
@@ -22,7 +23,9 @@ use hotset_policies::{ClassLru, ClassLruConfig, Dali, DaliConfig, FineMoe, FineM
 use hotset_policies::{HeatLru, HeatLruConfig, LeastStale, Lfru, LfruClock, LfruConfig};
 use hotset_policies::{MoeInfinity, Mrs, MrsConfig, Policy, PoolShape, Static};
 use hotset_policies::{PageCache, PageCacheConfig, SemanticAge, SemanticAgeConfig};
-use hotset_policies::{TdLogistic, TdLogisticConfig, TdTable, TdTableConfig};
+use hotset_policies::{
+    TdLogistic, TdLogisticConfig, TdPairs, TdPairsConfig, TdTable, TdTableConfig,
+};
 use naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
@@ -30,6 +33,7 @@ use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
 use naive_moe::{NaiveClassLru, NaiveDali, NaiveFineMoe, NaiveHeatLru, NaiveLeastStale};
 use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveSemantic, NaiveStatic};
 use naive_moe::{NaiveTdLogistic, NaiveTdTable};
+use naive_pairs::NaiveTdPairs;
 use naive_segments::{NaiveMru, NaivePageCache, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
 use naive_values::{
     NaiveLeCar, NaiveLowest, NaiveSketchedWTinyLfu, NaiveWTinyLfu, decayed, kth_last,
@@ -292,6 +296,11 @@ fn td_logistic() {
         |pool| TdLogistic::new(pool, &TdLogisticConfig::default()),
         |pool| NaiveTdLogistic::new(pool, 0.8, 0.01),
     );
+}
+
+#[test]
+fn td_pairs() {
+    check_all(|pool| TdPairs::new(pool, &TdPairsConfig::default()), NaiveTdPairs::new);
 }
 
 /// The policy of a pool as people name it, behind one type.

@@ -56,13 +56,13 @@ fn layer_of(pool: &PoolShape, key: Key) -> usize {
     pool.layer_bases.iter().rposition(|&base| base <= key).unwrap()
 }
 
-fn keys_of(pool: &PoolShape, layer: usize) -> std::ops::Range<Key> {
+pub fn keys_of(pool: &PoolShape, layer: usize) -> std::ops::Range<Key> {
     let end = pool.layer_bases.get(layer + 1).copied().unwrap_or(pool.keys);
     pool.layer_bases[layer]..end
 }
 
 /// Layers from the running event's to a key's next turn.
-fn layers_ahead(pool: &PoolShape, running: usize, key: Key) -> f64 {
+pub fn layers_ahead(pool: &PoolShape, running: usize, key: Key) -> f64 {
     let (layer, layers) = (layer_of(pool, key), pool.layer_bases.len());
     if layer > running { (layer - running) as f64 } else { (layer + layers - running) as f64 }
 }

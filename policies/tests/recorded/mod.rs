@@ -255,3 +255,11 @@ fn td_table_closes_a_third_to_a_half_of_the_gap() {
         TdTable::new(pool, &TdTableConfig::default())
     });
 }
+
+/// (Digits of this project's own; the rule was tuned on first halves alone.)
+#[test]
+fn td_pairs_closes_half_of_the_gap() {
+    closes(["0.589", "0.489", "0.465", "0.381"], |pool| {
+        TdPairs::new(pool, &TdPairsConfig::default())
+    });
+}
