@@ -152,7 +152,7 @@ impl<P: Policy> HostTier<P> {
         if self.mode == TierMode::Inclusive {
             let Self { asked, reads, .. } = self;
             let place = |expert: &u32| asked.iter().position(|other| other == expert);
-            reads.sort_by_key(|expert| place(expert));
+            reads.sort_by_key(place);
         }
         self.planned(hits, kept)
     }
