@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::flags::with_flags;
 use crate::interrupt;
 
-pub use guard::refuse_outputs_that_are_inputs;
+pub use guard::{beside, refuse_outputs_that_are_inputs};
 
 /// How and where to give results.
 #[derive(Debug, Args)]

@@ -19,6 +19,7 @@ mod machines;
 mod misses;
 mod outputs;
 mod plan;
+mod plots;
 mod receipts;
 mod replay;
 mod schemas;

@@ -2,6 +2,7 @@
 
 use hotset::sim::compare;
 
+use super::plot;
 use super::request::{give_priced, request, with_threads};
 use crate::cli::CompareArgs;
 use crate::commands;
@@ -15,6 +16,7 @@ pub fn run(args: &CompareArgs) -> Result<Ending, Fault> {
     let work = || compare(&trace, &request, &Bar::new());
     let report = with_threads(args.replay.threads, work)??;
     let output = hotset::reports::comparison(&report)?;
+    plot::give(&output, args.plot.as_deref())?;
     give_priced(output, &args.replay.time, &request.links, &args.output)?;
     Ok(Ending::Passed)
 }

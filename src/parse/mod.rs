@@ -3,6 +3,7 @@
 mod capacities;
 mod machines;
 mod numbers;
+mod pictures;
 mod policies;
 mod shares;
 mod sizes;
@@ -10,6 +11,7 @@ mod sizes;
 pub use capacities::capacities;
 pub use machines::{Profile, engine, hardware, link, links, machine, profile, profile_and_name};
 pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
+pub use pictures::plot;
 pub use policies::{admissions, admitted, miss, policies, prefetch, prefetch_suggestion};
 pub use shares::{share, training_share};
 pub use sizes::{
