@@ -68,7 +68,7 @@ pub fn plot(page: &Page, format: PlotFormat) -> Result<Plot, PlotError> {
 /// Those columns of a sheet, in this order.
 fn columns_of(sheet: &Sheet, names: &[&str]) -> Option<Sheet> {
     let place = |name: &&str| sheet.columns.iter().position(|column| column.name == **name);
-    let places: Vec<usize> = names.iter().map(|name| place(&name)).collect::<Option<_>>()?;
+    let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
     let mut kept = Sheet::new("", places.iter().map(|&at| sheet.columns[at].clone()).collect());
     kept.rows =
         sheet.rows.iter().map(|row| places.iter().map(|&at| row[at].clone()).collect()).collect();
