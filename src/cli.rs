@@ -3,6 +3,7 @@
 mod advise;
 mod diff;
 mod experiment;
+mod install;
 mod machines;
 mod plan;
 mod serving;
@@ -22,6 +23,7 @@ use crate::parse;
 pub use advise::AdviseArgs;
 pub use diff::DiffArgs;
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
+pub use install::{CompletionsArgs, ManArgs};
 pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 pub use serving::{ArrivalName, ServingArgs, TimeArgs};
@@ -85,6 +87,10 @@ pub enum Command {
     Machines(MachinesArgs),
     /// List policies and prefetchers, or define one
     Policies(PoliciesArgs),
+    /// Print what completes commands and flags in a shell
+    Completions(CompletionsArgs),
+    /// Write a man page a command into a folder
+    Man(ManArgs),
 }
 
 /// Commands on traces.
@@ -122,6 +128,9 @@ pub struct CompareArgs {
     /// Slots (384), shares of all experts (25%), sizes (40GiB), or ranges of them (10%..50%:5%)
     #[arg(long, value_delimiter = ',', value_name = "SIZE", default_value = "12.5%,25%,50%")]
     pub capacity: Vec<String>,
+    /// Also draw the curves into this file, .svg or .png, and write their rows beside it, as FILE.csv
+    #[arg(long, value_name = "FILE", value_parser = parse::plot)]
+    pub plot: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -132,6 +141,7 @@ pub struct CompareArgs {
 Examples:
   hotset sweep
   hotset sweep x.hst --policy lru,s3-fifo,belady --capacity 10%..100%:2% --phase decode
+  hotset sweep --plot curve.svg --format html -o sweep.html
   hotset sweep x.hst --resume x.journal --format json -o sweep.json
 
 With --resume every finished replay is kept in the journal. Killed and started again with the same \
@@ -153,6 +163,9 @@ pub struct SweepArgs {
     /// Also find the size from which no larger one saves MS a token for each GiB more
     #[arg(long, value_name = "MS", value_parser = parse::milliseconds)]
     pub knee: Option<f64>,
+    /// Also draw the curves into this file, .svg or .png, and write their rows beside it, as FILE.csv
+    #[arg(long, value_name = "FILE", value_parser = parse::plot)]
+    pub plot: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
 }

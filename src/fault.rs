@@ -9,7 +9,7 @@ use hotset::planning::PlanError;
 use hotset::planning::engine::UnknownEngine;
 use hotset::planning::verify::ReportError;
 use hotset::policies::PolicyError;
-use hotset::reports::{DiffError, RenderError, visible};
+use hotset::reports::{DiffError, PlotError, RenderError, visible};
 use hotset::sim::{LiveError, SimError};
 use thiserror::Error;
 
@@ -75,6 +75,9 @@ pub enum Fault {
     /// Results that cannot be compared.
     #[error(transparent)]
     Diff(#[from] DiffError),
+    /// A picture that cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
     /// A result that cannot be rendered.
     #[error(transparent)]
     Render(#[from] RenderError),

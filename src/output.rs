@@ -15,7 +15,7 @@ use crate::flags::with_flags;
 use crate::typed::quoted;
 use crate::{interrupt, session};
 
-pub use guard::refuse_outputs_that_are_inputs;
+pub use guard::{beside, refuse_outputs_that_are_inputs};
 
 /// How and where to give results.
 #[derive(Debug, Args)]

@@ -29,5 +29,7 @@ pub fn run(cli: Cli, typed: &[Typed]) -> Result<Ending, Fault> {
         Command::Link(args) => commands::link::run(&args),
         Command::Machines(args) => commands::machines::run(&args),
         Command::Policies(args) => commands::policies::run(&args),
+        Command::Completions(args) => commands::install::completions(&args),
+        Command::Man(args) => commands::install::man(&args),
     }
 }

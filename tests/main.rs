@@ -20,6 +20,7 @@ mod machines;
 mod misses;
 mod outputs;
 mod plan;
+mod plots;
 mod receipts;
 mod replay;
 mod schemas;

@@ -75,6 +75,17 @@
       if (!looks.has(name)) looks.set(name, { index: looks.size, on: looks.size < PALETTE });
     }
   }
+  // Of many the first, with which others are compared, and the cheapest stand out.
+  const lines = page.figures.find((figure) => figure.shape === "lines");
+  if (lines && looks.size > PALETTE) {
+    const cost = {}, [first] = looks.keys();
+    for (const row of selected(data[lines.data])) {
+      const [sum, count] = cost[row[lines.series]] ?? [0, 0];
+      cost[row[lines.series]] = [sum + (row[lines.y[0]] ?? 0), count + 1];
+    }
+    const mean = (name) => (name === first || !cost[name] ? -Infinity : cost[name][0] / cost[name][1]);
+    [...looks.keys()].sort((a, b) => mean(a) - mean(b)).forEach((name, index) => looks.set(name, { index, on: index < PALETTE }));
+  }
   const colour = (name) => (look(name).on ? `var(--s${look(name).index % PALETTE})` : "var(--faint)");
   const swatch = (name) => {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

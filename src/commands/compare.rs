@@ -2,6 +2,7 @@
 
 use hotset::sim::compare_misses;
 
+use super::plot;
 use super::request::{give_priced, requests, with_threads};
 use crate::cli::CompareArgs;
 use crate::commands;
@@ -15,6 +16,7 @@ pub fn run(args: &CompareArgs) -> Result<Ending, Fault> {
     let work = || compare_misses(&trace, &requests, &Bar::new());
     let report = with_threads(args.replay.threads, work)??;
     let output = hotset::reports::comparison(&report)?;
+    plot::give(&output, args.plot.as_deref())?;
     let links = requests.first().map_or(&[][..], |request| &request.value.links);
     give_priced(output, &args.replay.time, links, &args.output)?;
     Ok(Ending::Passed)

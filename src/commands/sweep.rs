@@ -2,6 +2,7 @@
 
 use hotset::sim::{Sweep, sweep, sweep_part};
 
+use super::plot;
 use super::request::{give_priced, request, with_threads};
 use crate::cli::SweepArgs;
 use crate::commands;
@@ -30,6 +31,7 @@ pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
     let work = || sweep(&trace, &request, &Bar::new());
     let report = with_threads(args.replay.threads, work)??;
     let output = hotset::reports::sweep(&report)?;
+    plot::give(&output, args.plot.as_deref())?;
     give_priced(output, &args.replay.time, &request.compare.links, &args.output)?;
     Ok(Ending::Passed)
 }

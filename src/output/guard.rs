@@ -13,7 +13,9 @@ use crate::fault::Fault;
 use crate::parse::profile_and_name;
 
 /// Flags that name what is written; a journal is read too.
-const OUTPUTS: [&str; 4] = ["output", "record", "trace_events", "resume"];
+const OUTPUTS: [&str; 5] = ["output", "record", "trace_events", "resume", PLOT];
+/// The one with a file beside it.
+const PLOT: &str = "plot";
 /// Arguments that may name folders of which every file is read, those that come later too.
 const FOLDERS: [&str; 1] = ["input"];
 /// Endings of what is read out of other folders: a model's, an engine's statistics.
@@ -37,8 +39,8 @@ pub fn refuse_outputs_that_are_inputs(
         let raw = matches.try_get_raw(id).ok().flatten();
         raw.into_iter().flatten().collect::<Vec<_>>()
     };
-    let outputs: Vec<&Path> =
-        ids().filter(|id| OUTPUTS.contains(id)).flat_map(values).map(Path::new).collect();
+    let named = ids().filter(|id| OUTPUTS.contains(id)).flat_map(values).map(PathBuf::from);
+    let outputs: Vec<PathBuf> = named.chain(values(PLOT).into_iter().map(beside)).collect();
     for (index, output) in outputs.iter().enumerate() {
         for id in ids().filter(|id| !OUTPUTS.contains(id)) {
             for value in values(id) {
@@ -57,6 +59,13 @@ pub fn refuse_outputs_that_are_inputs(
         }
     }
     Ok(())
+}
+
+/// The rows of a picture: its file's name, and `.csv`.
+pub fn beside(plot: &OsStr) -> PathBuf {
+    let mut name = plot.to_owned();
+    name.push(".csv");
+    name.into()
 }
 
 /// Every part of an argument's value that may name a file: all of it, a profile before the name of

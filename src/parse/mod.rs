@@ -3,6 +3,7 @@
 mod capacities;
 mod machines;
 mod numbers;
+mod pictures;
 mod policies;
 mod shares;
 mod sizes;
@@ -12,6 +13,7 @@ pub use machines::{
     Profile, disk, engine, hardware, link, links, machine, profile, profile_and_name,
 };
 pub use numbers::{copies, measured_step, milliseconds, rate, span, threads};
+pub use pictures::plot;
 pub use policies::{
     Listed, admissions, admitted, misses, policies, prefetch_suggestion, prefetches,
     several_misses, several_prefetches,

@@ -108,8 +108,13 @@ class Chromium:
         return next(one["value"] for one in metrics if one["name"] == "TaskDuration")
 
     def screenshot(self, path):
-        height = self.evaluate("document.documentElement.scrollHeight")
         width = self.evaluate("innerWidth")
+        # All of it in the window: what is far below is laid out when it comes near.
+        for _ in range(2):
+            height = self.evaluate("document.documentElement.scrollHeight")
+            self.call("Emulation.setDeviceMetricsOverride", width=width, height=min(height, 8000),
+                      deviceScaleFactor=1, mobile=False)
+            self.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         clip = {"x": 0, "y": 0, "width": width, "height": min(height, 8000), "scale": 1}
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         path.write_bytes(base64.b64decode(answer["data"]))

@@ -205,8 +205,12 @@ impl Difference {
             if one == other && !(before.is_u64() && after.is_u64()) {
                 return;
             }
-            // Of 0 there is no share: any other number is beyond it.
-            if one != 0.0 && (other - one).abs() <= self.tolerance * one.abs() {
+            // Of 0 there is no share: any other number is beyond it. Counts may differ where their
+            // floating-point numbers are one.
+            if self.tolerance > 0.0
+                && one != 0.0
+                && (other - one).abs() <= self.tolerance * one.abs()
+            {
                 self.tolerated += 1;
                 return;
             }

@@ -11,7 +11,8 @@ mod text;
 
 use crate::{Output, RenderError, Sheet};
 
-use text::{escape, lines};
+pub(crate) use text::escape;
+use text::lines;
 
 const STYLE: &str = include_str!("../../assets/page.css");
 const SCRIPT: &str = include_str!("../../assets/page.js");

@@ -3,7 +3,7 @@
 use crate::clean::{one_line, visible};
 
 /// In one line, nothing of it markup.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     marked(&one_line(text))
 }
 
