@@ -175,6 +175,7 @@ def sweep(
     host_threads: _Path | _Value | None = None,
     capacity: _Path | _Values | None = None,
     resume: _Path | _Value | None = None,
+    replays: _Path | _Value | None = None,
     knee: _Path | _Value | None = None,
     progress: _Progress = None,
 ) -> Result: ...
