@@ -21,7 +21,7 @@ pub(super) fn judge(trace: &Trace, request: &Advise, grid: &Grid, ran: &RanGrid)
     let most = ran.links.iter().map(|link| link.served.iter().map(Vec::len).sum::<usize>()).max();
     // So many that the least p that there can be holds after Holm's correction.
     let needed = (2.0 * most.unwrap_or(0) as f64 / LEVEL).ceil() as usize;
-    let resamples = needed.max(DRAWS).min(100_000);
+    let resamples = needed.clamp(DRAWS, 100_000);
     let seed = request.compare.seed;
     // The number of draws is within what is allowed.
     let draws = Resamples::new(ran.units.count, resamples, seed).ok();
