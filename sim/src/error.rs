@@ -46,6 +46,15 @@ pub enum SimError {
         /// The upper cache's policy.
         policy: String,
     },
+    /// A host cache beside copies of another size.
+    #[error(
+        "host memory over disk holds experts as they are, and miss handler '{handler}' copies smaller \
+         ones too: give another `Serving::misses`, or leave `HostMemory::capacity` out"
+    )]
+    HostMisses {
+        /// The handler.
+        handler: &'static str,
+    },
     /// A host cache beside a prefill that goes past the accelerator's.
     #[error(
         "a cache in host memory follows the accelerator's plans, and prefill '{mode}' makes none: \

@@ -1,6 +1,7 @@
 //! The cache in host memory under the accelerator's, over disk, as a request has it and as a replay
 //! takes it.
 
+use hotset_policies::miss::MissHandler;
 use hotset_policies::{AnyPolicy, HostTier, Need, PolicySpec, Slots, TierMode};
 use hotset_traces::Shape;
 use serde::{Serialize, Serializer};
@@ -63,6 +64,14 @@ impl HostSetting {
         match prefill {
             Prefill::OnDemand => Ok(()),
             mode => Err(SimError::HostPrefill { mode: mode.name() }),
+        }
+    }
+
+    /// Refuses smaller copies, of which nobody says where they lie.
+    pub(crate) fn check_misses(&self, misses: MissHandler) -> Result<(), SimError> {
+        match misses.low_size_ppm() {
+            0 => Ok(()),
+            _ => Err(SimError::HostMisses { handler: misses.info().name }),
         }
     }
 

@@ -191,7 +191,9 @@ impl<'a> PolicyReplay<'a, '_> {
         let forecaster = self.forecaster()?;
         let (experts, _) = dimensions(shape);
         let handler = setting.misses.with_slots(&experts, setting.slots.total());
-        let misses = (!handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
+        let asked = self.timelines.iter().any(Timeline::weighs_tokens);
+        let misses =
+            (asked || !handler.fetches_all()).then(|| MissDispatcher::new(handler, &experts));
         Ok(EngineParts {
             prefill,
             misses,
@@ -201,6 +203,7 @@ impl<'a> PolicyReplay<'a, '_> {
             host: match &setting.host {
                 Some(host) => {
                     host.check_prefill(setting.prefill)?;
+                    host.check_misses(setting.misses)?;
                     Some(HostSide::new(host, shape)?)
                 }
                 None => None,

@@ -30,7 +30,11 @@ fn run(trace: &Trace, setting: &Setting, link: &Link) -> Result<(Bucket, Spent),
     let steps = Steps::of(trace, PREFILL_CHUNK);
     let futures = Futures::new(trace, &steps, Semantics::Event, setting.phase);
     let model = TimeModel { judges_splits: true, ..TimeModel::default() };
-    let timeline = Timeline::new(trace.shape(), link, &model);
+    let timeline = Timeline::new(trace.shape(), link, &model).with_low_precision(
+        trace.shape(),
+        link,
+        setting.misses.low_size_ppm(),
+    );
     let (counts, timelines) = replay_timed(trace, &steps, &futures, setting, vec![timeline])?;
     let mut spent = Spent::default();
     for timeline in timelines {
