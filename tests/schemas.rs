@@ -78,6 +78,10 @@ fn what_commands_write_is_valid() {
     let few = ["--policy", "lru,belady", "--capacity", "25%", "--link", "h200-pcie"];
     let compared = result(&[&["compare"], &few[..]].concat());
     check("compare", &compared);
+    let tiers = ["--host-slots", "50%", "--disk", "nvme-gen4"];
+    check("compare", &result(&[&["compare"], &few[..2], &few[4..], &tiers].concat()));
+    let plain = ["--scope", "global", "--miss", "fetch", "--prefetch", "none", "--policy", "lru"];
+    check("advise", &result(&[&["advise", "--capacity", "25%"], &plain[..]].concat()));
     let sequential = ["--semantics", "sequential", "--train", "50%", "--shuffle", "tokens"];
     check("compare", &result(&[&["compare"], &few[..], &sequential].concat()));
     check(

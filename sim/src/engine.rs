@@ -106,8 +106,11 @@ impl<'a, P: Policy> Engine<'a, P> {
             && *token <= self.meter.clock().tokens()
         {
             self.parts.resizes = &self.parts.resizes[1..];
-            let changed = self.cache.resize(to).map(|_| ());
-            self.note(changed);
+            let changed = self.cache.resize(to);
+            if let (Ok(resized), Some(host)) = (&changed, &mut self.parts.host) {
+                host.come_down(&resized.evicted, self.meter.bucket());
+            }
+            self.note(changed.map(|_| ()));
         }
     }
 
@@ -225,6 +228,9 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
             && prefetching.cancels()
         {
             prefetching.cancel_unwanted(layer, experts, cache, meter, timelines);
+            if let Some(host) = &mut parts.host {
+                host.keep_back(layer, prefetching.cancelled());
+            }
         }
         let mut aside = Aside::default();
         let plan = match &mut parts.misses {

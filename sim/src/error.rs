@@ -201,6 +201,12 @@ pub enum SimError {
         /// The bound.
         policy: String,
     },
+    /// What a bound does not admit has no place in host memory.
+    #[error(
+        "'belady-bypass' keeps no cache that host memory could lie under: take belady, or leave \
+         `HostMemory::capacity` out"
+    )]
+    BoundOverDisk,
     /// A replay in full is of one setting.
     #[error("give one policy, one scope and one capacity; 'compare' takes several")]
     OneSetting,

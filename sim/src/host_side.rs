@@ -1,7 +1,7 @@
 //! The tier under the cache: what its plans ask of host memory, counted.
 
 use hotset_policies::miss::MissDispatcher;
-use hotset_policies::{AnyPolicy, ExpertCache, HostTier, Plan, TierPlan};
+use hotset_policies::{AnyPolicy, ExpertCache, HostTier, Key, Plan, TierPlan};
 use hotset_traces::Shape;
 
 use crate::timeline::TierDemand;
@@ -61,6 +61,16 @@ impl HostSide {
         let served = tier.serve_past(layer, computed);
         count(layer, &served, bucket);
         TierDemand { reads: served.reads, ahead: served.ahead, computed }
+    }
+
+    /// Takes what the accelerator gave up outside of any plan.
+    pub fn come_down(&mut self, keys: &[Key], bucket: &mut Bucket) {
+        bucket.tiers.kept += u64::from(self.tier.come_down(keys));
+    }
+
+    /// Takes back experts whose copies up were taken back.
+    pub fn keep_back(&mut self, layer: usize, experts: &[u32]) {
+        self.tier.come_down_of(layer, experts);
     }
 
     /// Serves a prefetch's plan: its reads are nobody's demand.

@@ -86,6 +86,11 @@ impl<'a> Prefetching<'a> {
         }
     }
 
+    /// The experts whose copies were taken back last.
+    pub fn cancelled(&self) -> &[u32] {
+        &self.cancelled
+    }
+
     /// Takes back the prefetches for a layer that have not begun and that the event does not want.
     #[cold]
     pub fn cancel_unwanted<P: Policy, const L: bool>(

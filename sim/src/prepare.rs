@@ -281,6 +281,9 @@ fn host(shape: &Shape, request: &Compare) -> Result<Option<HostSetting>, SimErro
     let Some(host) = &request.serving.host else { return Ok(None) };
     let setting = host.setting(shape, request.serving.prefill)?;
     setting.check_misses(request.serving.misses)?;
+    if request.policies.iter().any(|policy| policy.value == PolicySpec::BeladyBypass) {
+        return Err(SimError::BoundOverDisk);
+    }
     let bytes = memory::policy_bytes(&setting.policy, &setting.slots, shape);
     let what = format!("policy '{}' in host memory", host.policy.text);
     memory::check(what, bytes, request.policy_memory)?;

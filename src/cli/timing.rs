@@ -13,6 +13,7 @@ use crate::parse;
 #[command(
     mut_arg("policy", |arg| arg.default_value("lru")),
     mut_arg("capacity", |arg| arg.default_value("25%")),
+    mut_arg("plot", |arg| arg.hide(true)),
     after_help = "\
 Examples:
   hotset replay --phase decode --capacity 384 --prefetch ahead

@@ -27,6 +27,16 @@ const LINK: &str = "h200-pcie";
 /// Ranks settings and gives the advice.
 pub fn run(args: &AdviseArgs, typed: &[Typed]) -> Result<Ending, Fault> {
     let replay = &args.compare.replay;
+    let refused = if replay.no_timeline {
+        Some("--no-timeline leaves advise nothing to rank by: leave it out")
+    } else if args.compare.plot.is_some() {
+        Some(super::plot::NO_CURVE)
+    } else {
+        None
+    };
+    if let Some(told) = refused {
+        return Err(Fault::Usage(told.to_owned()));
+    }
     let trace = commands::open(replay.trace.as_deref())?;
     let request = request(args, &trace)?;
     let work = || advise(&trace, &request, &Bar::new());
@@ -91,9 +101,9 @@ fn prefetches(args: &ReplayArgs, trace: &Trace) -> Result<Vec<Named<Prefetch>>, 
 }
 
 /// Arguments that each row has its own of, and those that decide nothing about it.
-const OWN: [&str; 12] = [
-    "trace", "policy", "scope", "capacity", "link", "phase", "miss", "prefetch", "train", "top",
-    "format", "output",
+const OWN: [&str; 13] = [
+    "trace", "policy", "admit", "scope", "capacity", "link", "phase", "miss", "prefetch", "train",
+    "top", "format", "output",
 ];
 
 /// What replays one row by itself.
@@ -125,7 +135,8 @@ impl Commands<'_> {
         }
         for typed in self.typed.iter().filter(|typed| !OWN.contains(&typed.id.as_str())) {
             let serves_nobody = typed.id == "host_threads" && row.miss == "fetch";
-            if typed.id == "threads" || serves_nobody {
+            let brings_nothing = typed.id == "prefetch_to" && row.prefetch == "none";
+            if typed.id == "threads" || serves_nobody || brings_nothing {
                 continue;
             }
             words.extend(typed.flag.clone());

@@ -20,6 +20,8 @@ pub fn completions(args: &CompletionsArgs) -> Result<Ending, Fault> {
 
 /// Writes a page a command.
 pub fn man(args: &ManArgs) -> Result<Ending, Fault> {
+    let told = |reason| Fault::Write { path: args.folder.display().to_string(), reason };
+    std::fs::create_dir_all(&args.folder).map_err(told)?;
     let mut command = Cli::command();
     command.build();
     pages(&command, "hotset", &args.folder)?;

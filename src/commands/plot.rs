@@ -8,6 +8,10 @@ use crate::fault::Fault;
 use crate::interrupt;
 use crate::output::{beside, write_whole};
 
+/// Why `replay` and `advise`, whose flags are a comparison's, draw nothing.
+pub const NO_CURVE: &str =
+    "--plot draws curves over capacities: 'hotset compare' and 'hotset sweep' take it";
+
 /// Draws what `--plot` asks for.
 pub fn give(output: &Output, path: Option<&Path>) -> Result<(), Fault> {
     let (Some(path), Some(page)) = (path, &output.page) else { return Ok(()) };

@@ -15,6 +15,9 @@ use crate::{commands, output};
 /// Replays one setting, gives the report and writes what ran when.
 pub fn run(args: &InFullArgs) -> Result<Ending, Fault> {
     let of = &args.compare.replay;
+    if args.compare.plot.is_some() {
+        return Err(Fault::Usage(super::plot::NO_CURVE.to_owned()));
+    }
     let trace = commands::open(of.trace.as_deref())?;
     let request = request(of, &args.compare.capacity, &trace)?;
     let recording = args

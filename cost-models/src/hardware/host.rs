@@ -151,7 +151,7 @@ fn channels(text: &str) -> Option<u64> {
     let (speed, channels) = rest.split_once('x').unwrap_or((rest, "1"));
     let (speed, channels): (u64, u64) = (speed.parse().ok()?, channels.parse().ok()?);
     let plausible = (800..=20_000).contains(&speed) && (1..=64).contains(&channels);
-    plausible.then_some(speed * 1_000_000 * 8 * channels)
+    plausible.then(|| speed * 1_000_000 * 8 * channels)
 }
 
 /// Hosts above this nominal rate have many channels.

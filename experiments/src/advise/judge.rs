@@ -215,8 +215,11 @@ fn sum(units: &[u64], drawn: Option<&[u32]>) -> f64 {
 fn bound_by(spent: &Spent, belady_ratio: Option<f64>, kind: LinkKind) -> BoundBy {
     let gpu = spent.compute.saturating_add(spent.slowed);
     let link = spent.demand.saturating_add(spent.prefetch).saturating_add(spent.drained);
-    if gpu >= link.max(spent.host) {
+    if gpu >= link.max(spent.host).max(spent.disk) {
         return BoundBy::Gpu;
+    }
+    if spent.disk > link.max(spent.host) {
+        return BoundBy::Disk;
     }
     let for_demand = spent.demand.saturating_add(spent.host);
     let for_ahead = spent.prefetch.saturating_add(spent.drained);
@@ -246,6 +249,7 @@ mod tests {
             "the bound has no miss that it could spare"
         );
         assert_eq!(bound_by(&copies, Some(2.0), LinkKind::Disk), BoundBy::Disk);
+        assert_eq!(of(Spent { disk: 10, ..copies }, Some(1.0)), BoundBy::Disk);
         assert_eq!(of(Spent { demand: 6, ..copies }, Some(2.0)), BoundBy::Gpu);
         assert_eq!(of(Spent { host: 10, ..copies }, Some(2.0)), BoundBy::Host);
         // Waiting that predictions cause is no want of slots.

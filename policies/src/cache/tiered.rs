@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Action, CacheError, ExpertCache, Placement, Plan, Slots};
-use crate::policy::{Policy, PoolShape};
+use crate::policy::{Key, Policy, PoolShape};
 
 /// Whether an expert in accelerator memory keeps its place in host memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -62,6 +62,8 @@ pub struct HostTier<P> {
     mode: TierMode,
     read_ahead: u32,
     experts: Vec<u32>,
+    /// In exclusive mode: whether the accelerator has an expert, by dense key, as far as its plans said.
+    above: Vec<bool>,
     asked: Vec<u32>,
     reads: Vec<u32>,
     ahead: Vec<u32>,
@@ -99,7 +101,9 @@ impl<P: Policy> HostTier<P> {
         let list = || Vec::with_capacity(widest);
         let experts = experts.to_vec();
         let (asked, reads, ahead) = (list(), list(), list());
-        Ok(Self { cache, mode, read_ahead: 0, experts, asked, reads, ahead })
+        let keys = if mode == TierMode::Exclusive { cache.entries.len() } else { 0 };
+        let above = vec![false; keys];
+        Ok(Self { cache, mode, read_ahead: 0, experts, above, asked, reads, ahead })
     }
 
     /// Also reads the next `experts` of a layer behind each expert that it reads, as they lie in a
@@ -146,15 +150,72 @@ impl<P: Policy> HostTier<P> {
     /// # Panics
     /// If `layer` or an expert is out of range.
     pub fn serve_ahead(&mut self, layer: usize, plan: &Plan<'_>) -> TierPlan<'_> {
+        if self.mode == TierMode::Exclusive {
+            return self.exchange_in_order(layer, plan);
+        }
         let copied = |placed: &&Placement| placed.action == Action::Fetch;
         let TierPlan { hits, kept, .. } =
             self.follow(layer, plan.placements.iter().filter(copied), plan, &[]);
-        if self.mode == TierMode::Inclusive {
-            let Self { asked, reads, .. } = self;
-            let place = |expert: &u32| asked.iter().position(|other| other == expert);
-            reads.sort_by_key(place);
-        }
+        let Self { asked, reads, .. } = self;
+        let place = |expert: &u32| asked.iter().position(|other| other == expert);
+        reads.sort_by_key(place);
         self.planned(hits, kept)
+    }
+
+    /// Takes what the accelerator gave up outside of any plan (its slots became fewer, a copy was taken
+    /// back), in exclusive mode; returns how many found a slot.
+    ///
+    /// # Panics
+    /// If no expert has one of the keys.
+    pub fn come_down(&mut self, keys: &[Key]) -> u32 {
+        if self.mode == TierMode::Inclusive {
+            return 0;
+        }
+        keys.iter().map(|&key| self.offer(key)).sum()
+    }
+
+    /// [`come_down`](Self::come_down) of experts of one layer.
+    ///
+    /// # Panics
+    /// If `layer` or an expert is out of range.
+    pub fn come_down_of(&mut self, layer: usize, experts: &[u32]) -> u32 {
+        if self.mode == TierMode::Inclusive {
+            return 0;
+        }
+        experts.iter().map(|&expert| self.offer(self.cache.key(layer, expert) as Key)).sum()
+    }
+
+    /// A prediction may push out one that follows it and is then fetched again: in exclusive mode each
+    /// goes down before the next comes up.
+    fn exchange_in_order(&mut self, layer: usize, plan: &Plan<'_>) -> TierPlan<'_> {
+        self.begin(&[]);
+        let (mut hits, mut kept) = (0, 0);
+        for placed in plan.placements {
+            if placed.action == Action::Fetch {
+                hits += self.go_up(layer, placed.expert);
+            }
+            kept += placed.evicted().map_or(0, |key| self.offer(key));
+        }
+        kept += plan.dropped.iter().map(|&key| self.offer(key)).sum::<u32>();
+        self.demand(layer);
+        self.planned(hits, kept)
+    }
+
+    /// An expert goes up, from host memory (1) or from disk (0).
+    fn go_up(&mut self, layer: usize, expert: u32) -> u32 {
+        let here = self.cache.take(layer, expert);
+        if !here {
+            self.reads.push(expert);
+        }
+        let key = self.cache.key(layer, expert);
+        self.above[key] = true;
+        u32::from(here)
+    }
+
+    /// An expert that leaves the accelerator is offered to host memory: 1 if it comes in.
+    fn offer(&mut self, key: Key) -> u32 {
+        self.above[key as usize] = false;
+        u32::from(self.cache.offer(key))
     }
 
     /// Serves experts that are used without a slot above: host cores compute them, or they pass
@@ -191,10 +252,8 @@ impl<P: Policy> HostTier<P> {
         for placed in copied {
             if self.mode == TierMode::Inclusive || placed.action == Action::Unplaced {
                 self.asked.push(placed.expert);
-            } else if self.cache.take(layer, placed.expert) {
-                taken += 1;
             } else {
-                self.reads.push(placed.expert);
+                taken += self.go_up(layer, placed.expert);
             }
         }
         self.asked.extend_from_slice(computed);
@@ -203,7 +262,7 @@ impl<P: Policy> HostTier<P> {
         if self.mode == TierMode::Exclusive {
             let evicted = plan.placements.iter().filter_map(Placement::evicted);
             for key in evicted.chain(plan.dropped.iter().copied()) {
-                kept += u32::from(self.cache.offer(key));
+                kept += self.offer(key);
             }
         }
         self.planned(hits, kept)
@@ -232,7 +291,9 @@ impl<P: Policy> HostTier<P> {
         for place in 0..self.reads.len() {
             let first = self.reads[place].saturating_add(1);
             for expert in first..first.saturating_add(self.read_ahead).min(experts) {
-                if self.reads.contains(&expert) || self.ahead.contains(&expert) {
+                let key = self.cache.key(layer, expert);
+                let above = self.above.get(key).is_some_and(|&above| above);
+                if above || self.reads.contains(&expert) || self.ahead.contains(&expert) {
                     continue;
                 }
                 if self.cache.prefetch(layer, &[expert]).fetches > 0 {

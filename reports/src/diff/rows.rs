@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Fields by which a row says what it is of; all others are its results.
-const OF: [&str; 27] = [
+const OF: [&str; 28] = [
     "policy",
+    "miss",
     "arm",
     "against",
     "scope",

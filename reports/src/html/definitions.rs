@@ -34,6 +34,7 @@ const ALL: &[(&[&str], &str)] = &[
     (&["slowed_ms"], "What kernels take longer beside copies."),
     (&["exposed_demand_ms"], "Waiting for experts that were asked for, which nothing hides."),
     (&["exposed_prefetch_ms"], "Waiting that prefetched copies cause."),
+    (&["exposed_disk_ms"], "Waiting for experts that are read from disk."),
     (&["exposed_host_ms"], "Waiting for experts that the host's cores serve."),
     (&["drained_ms"], "What is left to copy when the last kernel has ended."),
     (&["idle_link_ms"], "Time in which the link copies nothing."),

@@ -36,7 +36,11 @@ impl<'a> Over<'a> {
     }
 
     pub const COLUMNS: &'a [Field<Self>] = &[
-        Field::left("policy", "policy", |over| over.row.policy.as_str().into()),
+        // Each way to handle misses is a line of its own.
+        Field::left("policy", "policy", |over| match &over.row.miss {
+            Some(miss) => format!("{}, {miss}", over.row.policy).into(),
+            None => over.row.policy.as_str().into(),
+        }),
         Field::left("phase", "phase", |over| over.row.phase.name().into()),
         Field::left("scope", "scope", |over| over.row.scope.name().into()),
         Field::left("link", "link", |over| {
@@ -69,17 +73,22 @@ impl<'a> Over<'a> {
             over.part(|time| time.exposed_prefetch_ms)
         }),
         Field::right("host ms", "exposed_host_ms", |over| over.part(|time| time.exposed_host_ms)),
+        Field::right("disk ms", "exposed_disk_ms", |over| {
+            let time = over.link.and_then(|link| link.time.as_ref());
+            Cell::number(time.and_then(|time| time.exposed_disk_ms), 4)
+        }),
         Field::right("drained ms", "drained_ms", |over| over.part(|time| time.drained_ms)),
     ];
 }
 
 /// The parts of a token's time, which add up to it.
-pub(super) const PARTS: [&str; 6] = [
+pub(super) const PARTS: [&str; 7] = [
     "compute_ms",
     "slowed_ms",
     "exposed_demand_ms",
     "exposed_prefetch_ms",
     "exposed_host_ms",
+    "exposed_disk_ms",
     "drained_ms",
 ];
 

@@ -72,16 +72,20 @@ impl Layer {
         (id / LANES, id % LANES)
     }
 
-    /// Looks for the least worth resident; the blocks' own are known.
+    /// Looks for the least worth resident that is not in use; the blocks' own are known. `used`: the
+    /// experts in use, where this is the layer of the latest event.
     #[inline(always)]
-    fn find_least(&self) -> Least {
+    fn find_least(&self, used: Option<&[Lanes]>) -> Least {
         let mut least = (IN_USE / 2.0, usize::MAX);
         for (index, &worth) in self.lowest.iter().enumerate() {
             least = if worth < least.0 { (worth, index) } else { least };
         }
         let (worth, index) = least;
         let Some(block) = self.blocks.get(index) else { return NOBODY };
-        match block.held.iter().position(|&held| held == worth) {
+        // One in use may be worth the same.
+        let idle = used.map_or([0.0; LANES], |used| used[index]);
+        let mut lanes = block.held.iter().zip(idle);
+        match lanes.position(|(&held, used)| held == worth && used == 0.0) {
             Some(lane) => (worth, self.base + (index * LANES + lane) as Key),
             None => NOBODY,
         }
@@ -228,10 +232,11 @@ impl Model {
         let layer = &mut self.layers[number];
         let (block, lane) = layer.place(key);
         layer.blocks[block].held[lane] = f32::INFINITY;
-        let used = if number == self.current { &self.used[block] } else { &[0.0; LANES] };
-        layer.lowest[block] = lowest(&layer.blocks[block].held, used);
+        let used = (number == self.current).then_some(&self.used[..]);
+        let in_block = used.map_or([0.0; LANES], |used| used[block]);
+        layer.lowest[block] = lowest(&layer.blocks[block].held, &in_block);
         if self.least_keys[number] == key {
-            let least = layer.find_least();
+            let least = layer.find_least(used);
             self.set_least(number, least);
         }
     }
@@ -245,7 +250,7 @@ impl Model {
                 layer.lowest[block] = lowest(&layer.blocks[block].held, used);
             }
         }
-        let least = layer.find_least();
+        let least = layer.find_least(None);
         self.set_least(self.current, least);
     }
 
@@ -327,7 +332,7 @@ impl Model {
             pairs.learn(steps, &layer.before_set);
         }
         (layer.own_set, layer.before_set) = (own_set, before_set);
-        let least = layer.find_least();
+        let least = layer.find_least(Some(used));
         self.set_least(self.current, least);
         let rate = WEIGHT_RATE * (1.0 / (1.0 + self.events as f32 / 100_000.0)).max(0.1);
         for (weight, lanes) in self.weights.iter_mut().zip(gradient) {
@@ -346,7 +351,8 @@ impl Model {
                 number != self.current || self.used[block][lane] == 0.0
             };
             let (found, kept) = (self.least_of(number, idle), self.least_keys[number]);
-            if found.unwrap_or(NOBODY).1 != kept || layer.find_least().1 != kept {
+            let used = (number == self.current).then_some(&self.used[..]);
+            if found.unwrap_or(NOBODY).1 != kept || layer.find_least(used).1 != kept {
                 return Err(format!("key {kept} is not the least of layer {number}: {found:?}"));
             }
         }
