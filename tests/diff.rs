@@ -50,6 +50,21 @@ fn a_planted_miss_is_found_and_fails() {
 }
 
 #[test]
+fn ways_to_handle_misses_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let few = ["compare", "--policy", "lru", "--capacity", "25%", "--link", "h200-pcie"];
+    let result = |misses: &str| {
+        let path = folder.path().join(misses.replace(',', "-"));
+        write(&path, &crate::common::json(&[&few[..], &["--miss", misses]].concat()))
+    };
+    let (one, other) = (result("fetch,host"), result("host,fetch"));
+    let told = hotset(&["diff", &one, &other, "--format", "json"]).stdout;
+    let told: Value = serde_json::from_slice(&told).unwrap();
+    let changes = told["changes"].as_array().unwrap();
+    assert!(!changes.is_empty() && changes.iter().all(|change| change["of"] == ""), "{changes:?}");
+}
+
+#[test]
 fn what_is_no_result_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let [text, other] = ["text", "other"].map(|name| folder.path().join(name));

@@ -100,6 +100,7 @@ fn hosts_and_disks_are_composed() {
     plan(&["--host", "ddr5"], &["--host", "'ddr5'", "ddr5-6000x2:96GB", "epyc-genoa:768GB"]);
     plan(&["--host", "epyc-genao:1TB"], &["did you mean 'epyc-genoa'?"]);
     plan(&["--host", "ddr5-6000x2:96"], &["ddr5-6000x2:96", "unit"]);
+    plan(&["--host", "ddr5-6000x99999999999:96GB"], &["--host", "ddr5-6000x2:96GB"]);
     plan(&["--disk", "7"], &["--disk", "'7'", "GB/s"]);
     plan(&["--disk", "7GB"], &["--disk", "'7GB'", "GB/s"]);
     let unified = ["--machine", "m3-ultra", "--host", "ddr5-6000x2:96GB"];

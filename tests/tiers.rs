@@ -54,6 +54,22 @@ fn what_cannot_be_is_told() {
     refused(&with(&["--host-slots", "50%", "--host-policy", "belady"]), &["--host-policy", "lru"]);
     refused(&with(&["--host-slots", "50%", "--prefetch-to", "host"]), &["nothing to bring"]);
     refused(&with(&["--host-slots", "50%", "--prefill", "bypass"]), &["--prefill", "on-demand"]);
+    let smaller = ["--host-slots", "50%", "--miss", "low-precision"];
+    refused(&with(&smaller), &["low-precision", "smaller", "--host-slots"]);
+    let bypass = ["compare", "--policy", "belady-bypass", "--host-slots", "50%"];
+    refused(&bypass, &["belady-bypass", "--host-slots"]);
+    refused(&small("replay", &["--plot", "r.svg"]), &["--plot", "hotset sweep"]);
+}
+
+#[test]
+fn the_disk_is_what_binds_and_stands_in_the_page() {
+    let over = ["--host-slots", "50%", "--disk", "hard-disk"];
+    let page = stdout(&[&small("compare", &over)[..], &["--format", "html"]].concat());
+    assert!(page.contains("exposed_disk_ms"));
+    let plain = ["--scope", "global", "--miss", "fetch", "--prefetch", "none"];
+    let advice = json(&[&small("advise", &plain)[..], &over].concat());
+    assert_eq!(advice["answers"][0]["plain"]["bound_by"], "disk");
+    refused(&small("advise", &["--no-timeline"]), &["--no-timeline"]);
 }
 
 #[test]
