@@ -220,9 +220,12 @@ impl<'r> Detail<'r> {
         let mut only = Bucket {
             demand_fetches: vec![0; shape.layers().len()],
             prefetches: vec![0; shape.layers().len()],
+            low_precision: vec![0; shape.layers().len()],
+            low_size_ppm: bucket.low_size_ppm,
             tiers: bucket.tiers.of_layer(layer),
             ..Bucket::default()
         };
+        only.low_precision[layer] = bucket.low_precision.get(layer).copied().unwrap_or(0);
         only.demand_fetches[layer] = bucket.demand_fetches[layer];
         only.prefetches[layer] = bucket.prefetches[layer];
         let links = self.times.iter().filter_map(|LinkTimes { link, times }| {

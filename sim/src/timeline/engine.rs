@@ -205,7 +205,8 @@ impl Timeline {
             self.running.waiting += late;
             self.clock.cell(layer).late += u64::from(late);
         }
-        if self.judges_splits && demand.copies + demand.host > 0 {
+        // Smaller copies are none of the ways that a split is judged by.
+        if self.judges_splits && self.low.is_none() && demand.copies + demand.host > 0 {
             self.judge_split(&demand);
         }
         if self.clock.disk.is_some() {
