@@ -6,8 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hotset._commands import COMMANDS
-from hotset._words import flags
+# The installed package, not the folder beside this file.
+HERE = Path(__file__).resolve().parent
+sys.path = [path for path in sys.path if Path(path or ".").resolve() != HERE]
+
+from hotset._commands import COMMANDS  # noqa: E402
+from hotset._words import flags  # noqa: E402
 
 HEAD = '''"""Types of `hotset`; written by stubs.py."""
 

@@ -42,4 +42,6 @@ fi
 "$venv/bin/uv" pip uninstall --quiet hotset-recorder hotset 2>/dev/null || true
 "$venv/bin/uv" pip install --quiet --no-deps "$wheel"
 
-OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 "$venv/bin/pytest" --quiet -rs "$@"
+# From elsewhere: processes that tests start would find the package's folder before the installed wheel.
+cd dist
+OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 "$venv/bin/pytest" --quiet -rs -c ../pyproject.toml --rootdir .. "${@:-../tests}"
