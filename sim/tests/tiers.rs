@@ -4,8 +4,8 @@
 use hotset_cost_models::{Disk, Link};
 use hotset_policies::{Slots, TierMode};
 use hotset_sim::{
-    Compute, CopyOrder, Counts, Futures, HostSetting, LruCurve, PhaseFilter, Semantics, Setting,
-    Steps, TimeModel, Timeline, Times, Window, replay, replay_timed,
+    Change, Compute, CopyOrder, Counts, Futures, HostSetting, LruCurve, PhaseFilter, Semantics,
+    Setting, Steps, TimeModel, Timeline, Times, Window, replay, replay_timed,
 };
 use hotset_traces::testing::shared;
 use hotset_traces::{Format, ImportOptions, Phase, Trace, bundled, import};
@@ -234,8 +234,14 @@ proptest! {
     fn a_host_that_holds_everything_is_as_none_whatever_the_disk(seed in any::<u64>()) {
         let trace = random_trace(seed);
         let mut numbers = Numbers(seed ^ 7);
-        let two = setting_of(&trace, &mut numbers);
-        let whole = host(trace.shape().total_experts(), MODES[numbers.below(2) as usize]);
+        let mut two = setting_of(&trace, &mut numbers);
+        // Slots that become fewer give experts up outside of any plan.
+        let fewer = Slots::Global(1 + numbers.below(two.slots.total()));
+        two.resizes = vec![Change { token: 2, to: fewer }];
+        let whole = HostSetting {
+            read_ahead: numbers.below(3),
+            ..host(trace.shape().total_experts(), MODES[numbers.below(2) as usize])
+        };
         let three = Setting { host: Some(whole.clone()), ..two.clone() };
         let disk = Disk::of_rate("slow", 1e6, 1e6);
         let model = TimeModel { compute: Compute::per_token_ms(0.5), ..TimeModel::default() };

@@ -35,8 +35,8 @@ impl TierMode {
 
 /// Host memory under an accelerator's cache, over disk: hand it every plan of the upper cache.
 ///
-/// Memory: that of its [`ExpertCache`], and 8 bytes an expert of the widest layer; all of it is
-/// taken at construction. A read counts as complete once it is planned: read before the copy that
+/// Memory: that of its [`ExpertCache`], 12 bytes an expert of the widest layer, 4 a layer, and in
+/// exclusive mode 1 an expert; all of it is taken at construction. A read counts as complete once it is planned: read before the copy that
 /// needs it.
 ///
 /// ```
@@ -74,8 +74,9 @@ pub struct HostTier<P> {
 pub struct TierPlan<'a> {
     /// Experts that lay in host memory.
     pub hits: u32,
-    /// Experts to read from disk, ascending in id but for those that host cores compute, which
-    /// come with the others in inclusive mode and last in exclusive mode.
+    /// Experts to read from disk: of a demand ascending in id but for those that host cores compute,
+    /// which come with the others in inclusive mode and last in exclusive mode; of a prefetch in
+    /// the order of its plan.
     pub reads: &'a [u32],
     /// Neighbours to read along with them, behind them.
     pub ahead: &'a [u32],
