@@ -27,4 +27,5 @@ mod schemas;
 mod sweep;
 mod tiers;
 mod trace;
+mod trace_files;
 mod verify_plan;

@@ -9,3 +9,4 @@ mod memory;
 mod plans;
 mod random_calls;
 mod recorded;
+mod shared;

@@ -1,8 +1,13 @@
 //! What policies and predictors say that they will allocate, against what they allocate.
 
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+
 use allocation_counter::measure;
 use hotset_policies::predict::{Horizon, Layers, PREDICTORS, PredictorSpec};
-use hotset_policies::{POLICIES, PolicyError, PolicySpec, PoolShape, Static};
+use hotset_policies::{
+    ExpertCache, POLICIES, PolicyError, PolicySpec, PoolShape, SharedCache, Slots, Static, Ticket,
+};
 
 /// One layer of many experts, many layers of some, and few slots of few.
 fn pools() -> [PoolShape; 3] {
@@ -118,4 +123,98 @@ fn predictors_take_the_memory_that_they_state() {
     let cross_layer = PredictorSpec::read("cross-layer", "").unwrap().unwrap();
     let refused = cross_layer.check_memory(&wide, Horizon::at(1), 1 << 30).unwrap_err();
     assert!(refused.bytes > 8 << 32 && refused.to_string().starts_with("predictor 'cross-layer'"));
+}
+
+/// Events of eight experts over 48 layers of 128; with completions, releases and a prefetch now and
+/// then, as an engine calls.
+fn drive(events: u32, mut event: impl FnMut(usize, &[u8; 8], bool)) {
+    let mut state = 1u32;
+    for number in 0..events {
+        let experts = [(); 8].map(|()| {
+            state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+            (state >> 25) as u8
+        });
+        event(number as usize % 48, &experts, number % 5 == 4);
+    }
+}
+
+/// What serving `events` allocates in the cache alone.
+fn alone(policy: &PolicySpec, events: u32) -> u64 {
+    let build = |_: usize, pool: &PoolShape| policy.build(pool).unwrap();
+    let slots = Slots::Global(1536);
+    let mut cache = ExpertCache::new(&[128; 48], &[8; 48], &slots, build).unwrap();
+    let measured = measure(|| {
+        cache.begin_step(1);
+        drive(events, |layer, experts, ahead| {
+            let plan =
+                if ahead { cache.prefetch(layer, experts) } else { cache.demand(layer, experts) };
+            assert!(plan.distinct() > 0);
+            for &expert in experts {
+                cache.complete(layer, expert.into());
+            }
+            cache.release(layer);
+        });
+    });
+    measured.count_total
+}
+
+/// The same, shared: its planner, and a thread that completes what it plans.
+fn shared(policy: &PolicySpec, events: u32) -> [u64; 2] {
+    let build = |_: usize, pool: &PoolShape| policy.build(pool).unwrap();
+    let slots = Slots::Global(1536);
+    let cache = ExpertCache::new(&[128; 48], &[8; 48], &slots, build).unwrap();
+    let mut cache = SharedCache::new(cache);
+    // A ring of tickets, the last place's number first: handing over allocates nothing either.
+    let ring: Vec<AtomicU64> = (0..4096).map(|_| AtomicU64::new(0)).collect();
+    let (given, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let residency = cache.residency();
+    std::thread::scope(|threads| {
+        let copier = threads.spawn(|| {
+            let copying = measure(|| {
+                let mut done = 0;
+                while !(ended.load(Acquire) && done == given.load(Acquire)) {
+                    while done < given.load(Acquire) {
+                        residency
+                            .complete(Ticket::from_bits(ring[done % ring.len()].load(Relaxed)));
+                        done += 1;
+                    }
+                    std::thread::yield_now();
+                }
+            });
+            copying.count_total
+        });
+        let planning = measure(|| {
+            cache.begin_step(1);
+            drive(events, |layer, experts, ahead| {
+                let shared = if ahead {
+                    cache.prefetch(layer, experts)
+                } else {
+                    cache.demand(layer, experts)
+                };
+                for (_, ticket) in shared.copies() {
+                    let place = given.load(Relaxed);
+                    ring[place % ring.len()].store(ticket.to_bits(), Relaxed);
+                    given.store(place + 1, Release);
+                }
+                if ahead {
+                    cache.discard(layer, experts[0].into());
+                }
+                cache.release(layer);
+            });
+        });
+        ended.store(true, Release);
+        [planning.count_total, copier.join().unwrap()]
+    })
+}
+
+#[test]
+fn serving_allocates_nothing_under_any_policy() {
+    for info in POLICIES {
+        let spec: PolicySpec = info.name.parse().unwrap();
+        if spec.is_online() {
+            let events = if info.name.starts_with("td-") { 200 } else { 2000 };
+            assert_eq!(alone(&spec, events), 0, "{}", info.name);
+            assert_eq!(shared(&spec, events), [0, 0], "{}, shared", info.name);
+        }
+    }
 }

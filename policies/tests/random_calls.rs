@@ -2,9 +2,12 @@
 //!
 //! After every call the cache's invariants hold and its residents are the model's; a call with a
 //! layer or an expert that there is not panics as documented and changes nobody's place. Every
-//! policy that an engine can run takes part, in both scopes. 100,000 calls by default; for more:
+//! policy that an engine can run takes part, in both scopes, in the cache alone and in the shared
+//! one, whose tickets come late too. 100,000 calls of each by default; for more:
 //! `HOTSET_RANDOM_CALLS=50000000 cargo test --release -p hotset-policies --test main random_calls`
 
+#[path = "random_calls/driven.rs"]
+mod driven;
 #[path = "random_calls/model.rs"]
 mod model;
 
@@ -12,7 +15,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-use hotset_policies::{ExpertCache, Lru, POLICIES, PolicySpec, Slots};
+use driven::{Driven, Shared};
+use hotset_policies::{AnyPolicy, ExpertCache, Lru, POLICIES, PolicySpec, Slots};
 use model::{EXPERTS, Model};
 use rand::{Rng, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -51,6 +55,15 @@ fn calls() -> u64 {
 
 #[test]
 fn random_calls_keep_every_invariant() {
+    random_calls::<ExpertCache<AnyPolicy>>();
+}
+
+#[test]
+fn random_calls_of_the_shared_cache_keep_every_invariant() {
+    random_calls::<Shared>();
+}
+
+fn random_calls<C: Driven>() {
     let policies: Vec<PolicySpec> = POLICIES
         .iter()
         .filter_map(|info| info.name.parse().ok())
@@ -63,7 +76,7 @@ fn random_calls_keep_every_invariant() {
         {
             let seed = 2 * number as u64 + scope as u64;
             let mut rng = Pcg64Mcg::seed_from_u64(seed);
-            let mut model = Model::new(policy, slots, rng.next_u32() % 4);
+            let mut model = Model::<C>::new(policy, slots, rng.next_u32() % 4);
             for call in 0..calls().div_ceil(runs) {
                 random_call(&mut model, &mut rng);
                 let held = model.check();
@@ -84,10 +97,10 @@ fn some_experts(rng: &mut Pcg64Mcg) -> (usize, Vec<u32>) {
     (layer, experts)
 }
 
-fn random_call(model: &mut Model, rng: &mut Pcg64Mcg) {
+fn random_call<C: Driven>(model: &mut Model<C>, rng: &mut Pcg64Mcg) {
     let (layer, mut experts) = some_experts(rng);
     let expert = below(rng, EXPERTS[layer]);
-    match below(rng, 16) {
+    match below(rng, 18) {
         0..=4 => model.demand(layer, &experts, below(rng, 2) == 0),
         5..=6 => model.prefetch(layer, &experts),
         7..=8 => model.complete(layer, expert),
@@ -96,6 +109,7 @@ fn random_call(model: &mut Model, rng: &mut Pcg64Mcg) {
         12 => model.slot_of(layer, expert),
         13 => model.resize(&[1 + below(rng, 9), below(rng, 6), below(rng, 4)]),
         14 => model.invalidate(below(rng, 3) as usize, below(rng, 8)..below(rng, 8)),
+        15..=16 => model.complete_ticket(below(rng, 40) as usize),
         _ => {
             let hostile = HOSTILE[below(rng, HOSTILE.len() as u32) as usize];
             let place = below(rng, experts.len() as u32 + 1) as usize;
@@ -108,8 +122,8 @@ fn random_call(model: &mut Model, rng: &mut Pcg64Mcg) {
 
 /// A call with an expert that `layer` does not have, or with a layer that there is not. Beside a
 /// demand that stays open nothing may have changed.
-fn hostile_call(
-    model: &mut Model,
+fn hostile_call<C: Driven>(
+    model: &mut Model<C>,
     which: u32,
     layer: usize,
     no_layer: usize,
@@ -118,18 +132,18 @@ fn hostile_call(
 ) {
     if which == 0 {
         model.refused_demand(layer, experts, |cache| {
-            assert!(panics(|| cache.demand(layer, experts).placements.len()));
+            assert!(panics(|| cache.demand(layer, experts, &[])));
         });
         return;
     }
     let cache = model.cache_mut();
     let panicked = match which {
-        1 => panics(|| cache.prefetch(layer, experts).placements.len()),
+        1 => panics(|| cache.prefetch(layer, experts)),
         2 => panics(|| cache.complete(layer, hostile)),
         3 => panics(|| cache.discard(layer, hostile)),
         4 => panics(|| cache.slot_of(layer, hostile)),
-        5 => panics(|| cache.demand(no_layer, &[0u8]).placements.len()),
-        6 => panics(|| cache.prefetch(no_layer, &[0u8]).placements.len()),
+        5 => panics(|| cache.demand(no_layer, &[0], &[])),
+        6 => panics(|| cache.prefetch(no_layer, &[0])),
         7 => panics(|| cache.complete(no_layer, 0)),
         8 => panics(|| cache.discard(no_layer, 0)),
         9 => panics(|| cache.expert_of(hostile | 1 << 20)),

@@ -74,6 +74,12 @@ impl Entry {
         self.word & PENDING != 0
     }
 
+    /// The slot, and whether its copy is under way: what other threads are told.
+    #[inline(always)]
+    pub fn published(self) -> u32 {
+        self.word & !PREFETCHED
+    }
+
     #[inline(always)]
     pub fn slot(self) -> u32 {
         self.word & LIMIT

@@ -3,7 +3,7 @@
 use super::entry::{Entry, PENDING};
 use super::pool::Pool;
 use super::serve::NETWORK;
-use super::slots::key_bases;
+use super::slots::{key_bases, key_in};
 use super::{CacheError, Placement, Slots};
 use crate::policy::{Key, Policy, PoolShape};
 
@@ -214,12 +214,17 @@ impl<P: Policy> ExpertCache<P> {
     #[inline(always)]
     pub fn complete(&mut self, layer: usize, expert: u32) -> bool {
         let key = self.key(layer, expert);
-        let entry = &mut self.entries[key];
-        let was_pending = entry.is_pending();
+        let was_pending = self.entries[key].is_pending();
         if was_pending {
-            entry.word &= !PENDING;
+            self.copied(key);
         }
         was_pending
+    }
+
+    /// The copy of this dense key, which was pending, is complete.
+    #[inline(always)]
+    pub(super) fn copied(&mut self, key: usize) {
+        self.entries[key].word &= !PENDING;
     }
 
     /// The layer's experts have been used: their slots may be given away again. Releases take
@@ -248,12 +253,7 @@ impl<P: Policy> ExpertCache<P> {
 
     #[inline(always)]
     pub(super) fn key(&self, layer: usize, expert: u32) -> usize {
-        assert!(layer < self.layers(), "layer {layer} of {}", self.layers());
-        let (base, end) = (self.bases[layer], self.bases[layer + 1]);
-        // Compared before it is added: an id such as u32::MAX, some engines' padding, must not
-        // wrap into another layer.
-        assert!(expert < end - base, "expert {expert} of {} in layer {layer}", end - base);
-        (base + expert) as usize
+        key_in(&self.bases, layer, expert)
     }
 
     /// Experts asked for by this event or a later one are needed by an open demand.

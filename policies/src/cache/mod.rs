@@ -15,6 +15,7 @@ mod pool;
 mod prefetch;
 mod room;
 mod serve;
+mod shared;
 mod slots;
 mod tiered;
 
@@ -23,5 +24,6 @@ pub use error::CacheError;
 pub use expert_cache::ExpertCache;
 pub use maintain::{MovedExpert, Resized};
 pub use plan::{Action, Placement, Plan};
+pub use shared::{FetchState, Residency, SharedCache, SharedPlan, Ticket};
 pub use slots::Slots;
 pub use tiered::{HostTier, TierMode, TierPlan};

@@ -84,6 +84,21 @@ pub(super) fn key_bases(experts: &[u32]) -> Result<Vec<Key>, CacheError> {
     Ok(bases)
 }
 
+/// The dense key of a layer's expert.
+///
+/// # Panics
+/// If `layer` or `expert` is out of range.
+#[inline(always)]
+pub(super) fn key_in(bases: &[Key], layer: usize, expert: u32) -> usize {
+    let layers = bases.len() - 1;
+    assert!(layer < layers, "layer {layer} of {layers}");
+    let (base, end) = (bases[layer], bases[layer + 1]);
+    // Compared before it is added: an id such as u32::MAX, some engines' padding, must not
+    // wrap into another layer.
+    assert!(expert < end - base, "expert {expert} of {} in layer {layer}", end - base);
+    (base + expert) as usize
+}
+
 pub(super) fn check_slots(slots: &Slots, experts: &[u32]) -> Result<(), CacheError> {
     let over = |slots, experts| Err(CacheError::MoreSlotsThanExperts { slots, experts });
     match slots {

@@ -7,9 +7,12 @@ mod naive_admission;
 mod naive_basic;
 mod naive_clocks_stacks;
 mod naive_ghosts;
+mod naive_learned;
 mod naive_moe;
 mod naive_pairs;
+mod naive_scores;
 mod naive_segments;
+mod naive_slots;
 mod naive_values;
 
 use harness::{Naive, check_all, check_future};
@@ -30,10 +33,10 @@ use naive_admission::{Guarded, NaiveBypass, NaiveTinyLfu, NaiveUploadCap};
 use naive_basic::{NaiveBelady, NaiveClock, NaiveFifo, NaiveLfu, NaiveLru};
 use naive_clocks_stacks::{NaiveCar, NaiveLirs};
 use naive_ghosts::{NaiveArc, NaiveS3Fifo, NaiveTwoQ};
-use naive_moe::{NaiveClassLru, NaiveDali, NaiveFineMoe, NaiveHeatLru, NaiveLeastStale};
-use naive_moe::{NaiveLfru, NaiveMoeInfinity, NaiveMrs, NaiveSemantic, NaiveStatic};
-use naive_moe::{NaiveTdLogistic, NaiveTdTable};
+use naive_learned::{NaiveTdLogistic, NaiveTdTable};
+use naive_moe::{NaiveClassLru, NaiveDali, NaiveHeatLru, NaiveLeastStale, NaiveLfru};
 use naive_pairs::NaiveTdPairs;
+use naive_scores::{NaiveFineMoe, NaiveMoeInfinity, NaiveMrs, NaiveSemantic, NaiveStatic};
 use naive_segments::{NaiveMru, NaivePageCache, NaiveRandom, NaiveSieve, NaiveSlru, NaiveSlru50};
 use naive_values::{
     NaiveLeCar, NaiveLowest, NaiveSketchedWTinyLfu, NaiveWTinyLfu, decayed, kth_last,

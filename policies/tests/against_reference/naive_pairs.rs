@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hotset_policies::{Event, Key, PoolShape};
 
 use super::harness::Naive;
-use super::naive_moe::{keys_of, layers_ahead};
+use super::naive_slots::{keys_of, layers_ahead};
 
 /// What is known of a key: shares by half-life, the estimate, its logarithm.
 #[derive(Clone, Copy)]

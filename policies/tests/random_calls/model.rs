@@ -1,12 +1,14 @@
 //! The cache's books kept a second time, plainly: who is in which slot, who is in flight, and who
 //! may not leave.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use hotset_policies::{
-    Action, AnyPolicy, ExpertCache, Key, MovedExpert, Plan, PolicySpec, Resized, Slots,
+    Action, ExpertCache, FetchState, Key, MovedExpert, PolicySpec, Resized, Slots, Ticket,
 };
+
+use super::driven::{Answer, Driven, Placed};
 
 /// Layers of 6, 3 and 5 experts.
 pub const EXPERTS: [u32; 3] = [6, 3, 5];
@@ -19,27 +21,15 @@ struct Held {
     pending: bool,
     /// Brought in by a prefetch and not demanded since.
     unasked: bool,
+    /// Of the fetch that brought it in, where the cache gives tickets.
+    ticket: Option<Ticket>,
 }
 
-/// A plan's parts, taken out of the cache's hands.
-struct Answer {
-    placements: Vec<(u32, u32, Action, Option<Key>)>,
-    dropped: Vec<Key>,
-}
+/// Tickets that are remembered, to be completed late.
+const TICKETS: usize = 40;
 
-impl Answer {
-    fn of(plan: &Plan<'_>) -> Self {
-        let placements = plan
-            .placements
-            .iter()
-            .map(|placed| (placed.expert, placed.slot, placed.action, placed.evicted()))
-            .collect();
-        Self { placements, dropped: plan.dropped.to_vec() }
-    }
-}
-
-pub struct Model {
-    cache: ExpertCache<AnyPolicy>,
+pub struct Model<C> {
+    cache: C,
     global: bool,
     capacities: Vec<u32>,
     ordered: bool,
@@ -49,9 +39,10 @@ pub struct Model {
     needed: [u64; KEYS],
     now: u64,
     open: Vec<(u64, usize)>,
+    tickets: VecDeque<Ticket>,
 }
 
-impl Model {
+impl<C: Driven> Model<C> {
     /// An empty cache; `options` 0 to 3: with or without ordered copies and protected prefetches.
     pub fn new(policy: &PolicySpec, slots: Slots, options: u32) -> Self {
         let build = |_: usize, pool: &_| policy.build(pool).unwrap();
@@ -69,7 +60,7 @@ impl Model {
             Slots::Layer(each) => (false, each),
         };
         Self {
-            cache,
+            cache: C::over(cache),
             global,
             capacities,
             ordered,
@@ -78,10 +69,11 @@ impl Model {
             needed: [0; KEYS],
             now: 0,
             open: Vec::new(),
+            tickets: VecDeque::new(),
         }
     }
 
-    pub fn cache_mut(&mut self) -> &mut ExpertCache<AnyPolicy> {
+    pub fn cache_mut(&mut self) -> &mut C {
         &mut self.cache
     }
 
@@ -89,7 +81,7 @@ impl Model {
     pub fn check(&self) -> Result<(), String> {
         self.cache.validate()?;
         let (found, expected): (Vec<Key>, Vec<Key>) =
-            (self.cache.residents().collect(), self.held.keys().copied().collect());
+            (self.cache.residents(), self.held.keys().copied().collect());
         if found != expected {
             return Err(format!("{found:?} are resident, not {expected:?}"));
         }
@@ -120,13 +112,19 @@ impl Model {
         held
     }
 
-    fn place(&mut self, key: Key, slot: u32, unasked: bool) {
+    fn place(&mut self, key: Key, slot: u32, unasked: bool, ticket: Option<Ticket>) {
         let pool = self.pool(key);
         assert!(slot < self.capacities[pool]);
         let owner =
             self.held.iter().find(|(other, held)| self.pool(**other) == pool && held.slot == slot);
         assert!(owner.is_none(), "slot {slot} is taken by {owner:?}");
-        self.held.insert(key, Held { slot, pending: !self.ordered, unasked });
+        if let Some(ticket) = ticket {
+            assert!(!self.tickets.contains(&ticket), "{ticket:?} was given before");
+            assert_eq!(ticket.key(), key);
+            self.tickets.push_front(ticket);
+            self.tickets.truncate(TICKETS);
+        }
+        self.held.insert(key, Held { slot, pending: !self.ordered, unasked, ticket });
     }
 
     /// Follows a plan's evictions and fetches.
@@ -134,7 +132,7 @@ impl Model {
         let pool = if self.global { 0 } else { layer };
         // A key may have come in and left again within one unprotected prefetch.
         let mut dropped: BTreeSet<Key> = answer.dropped.iter().copied().collect();
-        for &(expert, slot, action, evicted) in &answer.placements {
+        for &Placed { expert, slot, action, evicted, ticket } in &answer.placements {
             let key = BASES[layer] + expert;
             if let Some(left) = evicted {
                 let of = self.leave(left, pool);
@@ -149,7 +147,7 @@ impl Model {
                         dropped.remove(&left);
                     }
                 }
-                self.place(key, slot, prefetch);
+                self.place(key, slot, prefetch, ticket);
             }
         }
         for left in dropped {
@@ -160,16 +158,16 @@ impl Model {
     pub fn demand(&mut self, layer: usize, experts: &[u32], weighted: bool) {
         let distinct: BTreeSet<u32> = experts.iter().copied().collect();
         let weights = vec![0.5; if weighted { experts.len() } else { 0 }];
-        let answer = Answer::of(&self.cache.demand_weighted(layer, experts, &weights));
+        let answer = self.cache.demand(layer, experts, &weights);
         self.open_demand(layer);
         for expert in &distinct {
             self.needed[(BASES[layer] + expert) as usize] = self.now;
         }
         let pool = if self.global { 0 } else { layer };
         let overflow = distinct.len() > self.capacities[pool] as usize;
-        let placed: BTreeSet<u32> = answer.placements.iter().map(|placed| placed.0).collect();
+        let placed: BTreeSet<u32> = answer.placements.iter().map(|placed| placed.expert).collect();
         assert_eq!((&placed, placed.len()), (&distinct, answer.placements.len()));
-        for &(expert, slot, action, _) in &answer.placements {
+        for &Placed { expert, slot, action, .. } in &answer.placements {
             let expected = match self.held.get_mut(&(BASES[layer] + expert)) {
                 Some(held) => {
                     assert_eq!(held.slot, slot);
@@ -200,12 +198,7 @@ impl Model {
 
     /// A demand that `call` makes and sees panic: it counts as open, and the experts before the
     /// wrong one are kept.
-    pub fn refused_demand(
-        &mut self,
-        layer: usize,
-        experts: &[u32],
-        call: impl FnOnce(&mut ExpertCache<AnyPolicy>),
-    ) {
+    pub fn refused_demand(&mut self, layer: usize, experts: &[u32], call: impl FnOnce(&mut C)) {
         call(&mut self.cache);
         // Whether the demand was opened before the panic depends on the policy's observing and on
         // the number of experts; a release makes both the same.
@@ -219,7 +212,7 @@ impl Model {
     }
 
     pub fn prefetch(&mut self, layer: usize, experts: &[u32]) {
-        let answer = Answer::of(&self.cache.prefetch(layer, experts));
+        let answer = self.cache.prefetch(layer, experts);
         self.now += 1;
         let distinct: BTreeSet<u32> = experts.iter().copied().collect();
         assert_eq!(answer.placements.len(), distinct.len());
@@ -234,7 +227,7 @@ impl Model {
     fn follow_protected(&mut self, layer: usize, answer: &Answer) {
         let pool = if self.global { 0 } else { layer };
         for placement in &answer.placements {
-            self.needed[(BASES[layer] + placement.0) as usize] = self.now;
+            self.needed[(BASES[layer] + placement.expert) as usize] = self.now;
             let part = Answer { placements: vec![*placement], dropped: Vec::new() };
             self.follow(layer, &part, true);
         }
@@ -247,6 +240,23 @@ impl Model {
         let held = self.held.get_mut(&(BASES[layer] + expert));
         let was_pending = held.is_some_and(|held| std::mem::replace(&mut held.pending, false));
         assert_eq!(self.cache.complete(layer, expert), was_pending);
+    }
+
+    /// Reports a copy by a ticket of one of the latest fetches, dropped or complete as it may be.
+    pub fn complete_ticket(&mut self, which: usize) {
+        let Some(&ticket) = self.tickets.get(which) else { return };
+        let mut held = self.held.get_mut(&ticket.key()).filter(|held| held.ticket == Some(ticket));
+        let state = match &held {
+            None => FetchState::Dropped,
+            Some(held) if held.pending => FetchState::InFlight,
+            Some(_) => FetchState::Complete,
+        };
+        assert_eq!(self.cache.state(ticket), state);
+        let completed = self.cache.complete_ticket(ticket);
+        assert_eq!(completed, state == FetchState::InFlight);
+        if completed && let Some(held) = &mut held {
+            held.pending = false;
+        }
     }
 
     pub fn release(&mut self, layer: usize) {

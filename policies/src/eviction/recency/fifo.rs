@@ -61,9 +61,6 @@ impl Policy for Fifo {
     }
 
     #[inline(always)]
-    fn hit(&mut self, _: Key) {}
-
-    #[inline(always)]
     fn enter(&mut self, key: Key) {
         self.ring.push(key);
         self.resident[key as usize] = true;

@@ -93,9 +93,6 @@ impl Policy for Random {
     }
 
     #[inline(always)]
-    fn hit(&mut self, _: Key) {}
-
-    #[inline(always)]
     fn enter(&mut self, key: Key) {
         self.place[key as usize] = self.len();
         self.residents.push(key);

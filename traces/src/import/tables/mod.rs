@@ -5,6 +5,8 @@
 //! (`plan`), all values say whether they are ids, a map or scores (`inspect`), and what they name
 //! is written (`emit`). Everything is read in place, a block of tokens at a time.
 
+mod by_layer;
+mod by_name;
 mod counts;
 mod emit;
 mod files;
