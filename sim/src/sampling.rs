@@ -187,13 +187,15 @@ impl<'p> Intervals<'p> {
                 new.insert(Resamples::new(units.sums.len(), RESAMPLES, seed)?)
             }
         };
+        let wider = wider(units.sums.len());
         let interval = |estimate: f64,
                         part: &dyn Fn(&SequenceCounts) -> u64,
                         whole: &dyn Fn(&SequenceCounts) -> u64| {
             // A price may count a little that no step does, as what is drained at the end of a phase.
             let drawn = draws.interval(|drawn| units.sum(drawn, part) / units.sum(drawn, whole));
             let scale = if drawn.estimate > 0.0 { estimate / drawn.estimate } else { 1.0 };
-            Interval { estimate, low: drawn.low * scale, high: drawn.high * scale }
+            let end = |end: f64| (estimate + (end * scale - estimate) * wider).max(0.0);
+            Interval { estimate, low: end(drawn.low), high: end(drawn.high) }
         };
         let price = |(index, link): (usize, &LinkPrice)| {
             let (price, ms) = match link.timeline_ms_per_token {
@@ -210,6 +212,18 @@ impl<'p> Intervals<'p> {
             links: row.links.iter().enumerate().map(price).collect(),
         })
     }
+}
+
+/// How much wider than the resamples' own an interval of so few units is. The resamples of *n* units
+/// differ by a standard error that is *sqrt((n - 1) / n)* of what it should be, and is itself known from
+/// *n* alone: Student's *t* instead of the normal quantile (T. Hesterberg, The American Statistician
+/// 69, 2015, section 4).
+fn wider(units: usize) -> f64 {
+    const NORMAL: f64 = 1.959_963_985;
+    let (n, free) = (units as f64, units.saturating_sub(1).max(1) as f64);
+    let (z, z3, z5) = (NORMAL, NORMAL.powi(3), NORMAL.powi(5));
+    let t = z + (z3 + z) / (4.0 * free) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * free * free);
+    t / z * (n / free).sqrt()
 }
 
 /// What is drawn: sequences, or groups of neighbours where there are many.
@@ -264,6 +278,14 @@ mod tests {
         assert_eq!(drawn(5, 5, 9), [0, 1, 2, 3, 4]);
         assert_eq!(drawn(100, 10, 3), drawn(100, 10, 3));
         assert_ne!(drawn(100, 10, 3), drawn(100, 10, 4));
+    }
+
+    #[test]
+    fn intervals_of_few_sequences_are_wider() {
+        // t of 9 and of 99 degrees of freedom: 2.2622 and 1.9842.
+        assert!((wider(10) - 2.2622 / 1.96 * (10f64 / 9.0).sqrt()).abs() < 3e-3);
+        assert!((wider(100) - 1.9842 / 1.96 * (100f64 / 99.0).sqrt()).abs() < 1e-3);
+        assert!(wider(0).is_finite() && wider(500) < 1.004);
     }
 
     #[test]
