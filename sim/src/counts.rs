@@ -3,7 +3,7 @@
 use hotset_traces::{Phase, Shape};
 use serde::{Deserialize, Serialize};
 
-use crate::sequences::SequenceCounts;
+use crate::sequence_counts::SequenceCounts;
 
 /// Part of a run: before the cache has first been full (or over the warm-up tokens), and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ impl Window {
 }
 
 /// More than any run counts; 65,536 layers of it can still be added up.
-pub(crate) const MOST_COUNTED: u64 = 1 << 46;
+const MOST_COUNTED: u64 = 1 << 46;
 
 /// Counts of one phase in one window.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -346,7 +346,7 @@ impl Counts {
             && self.buckets.iter().flatten().all(|bucket| bucket.is_possible(layers))
             && (self.by_layer.is_empty() || self.by_layer.len() == by_layer)
             && self.by_layer.iter().all(|(accesses, hits)| hits <= accesses)
-            && self.sequences.iter().all(|of| of.is_possible(links))
+            && self.sequences.iter().all(|of| of.is_possible(links, MOST_COUNTED))
     }
 
     /// Accesses and hits of one layer in one phase, zero where a replay does not count them (one

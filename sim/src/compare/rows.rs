@@ -6,11 +6,11 @@ use hotset_traces::Phase;
 
 use super::execution::ReplayResult;
 use super::jobs::Cell;
+use crate::intervals::{Intervals, RowFigures};
 use crate::open_loop::OpenLoop;
 use crate::placing::{Load, Placed};
 use crate::prepare::{Preparation, is_sized};
 use crate::report::{LinkPrice, Row};
-use crate::sampling::{Intervals, RowFigures};
 use crate::size::Size;
 use crate::{Bucket, Prices, SimError, Tiered, Window};
 
