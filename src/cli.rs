@@ -123,6 +123,7 @@ Examples:
   hotset compare x.hst --phase decode --scope layer --format json -o result.json
   hotset compare --scope layer,adaptive --train 50%
   hotset compare --machine h200 --dense-bytes 20MiB --prefetch ahead --phase decode
+  hotset compare large.hst --sample 10%
   hotset compare --capacity 12.5% --host-slots 50% --host-policy page-cache --disk nvme-gen4")]
 pub struct CompareArgs {
     #[command(flatten)]
@@ -235,6 +236,11 @@ pub struct ReplayArgs {
     /// then lost was temporal locality
     #[arg(long, value_enum, value_name = "WHAT")]
     pub shuffle: Option<ShuffleName>,
+    /// Replay this share of the sequences for the whole trace, chosen by --seed: each figure then has
+    /// the interval that 95% of resamples of these sequences give, and it is said how many more
+    /// sequences would halve it
+    #[arg(long, value_name = "SHARE", value_parser = parse::sample_share)]
+    pub sample: Option<f64>,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

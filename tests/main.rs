@@ -23,6 +23,7 @@ mod plan;
 mod plots;
 mod receipts;
 mod replay;
+mod sampling;
 mod schemas;
 mod sweep;
 mod tiers;

@@ -89,6 +89,9 @@ fn what_commands_write_is_valid() {
         &result(&["sweep", "--policy", "lru,lfu", "--capacity", "25%,50%", "--knee", "1"]),
     );
     check("replay", &result(&["replay", "--policy", "lru", "--capacity", "25%"]));
+    check("compare", &result(&[&["compare"], &few[..], &["--sample", "25%"]].concat()));
+    check("sweep", &result(&[&["sweep"], &few[..], &["--sample", "8%"]].concat()));
+    check("replay", &result(&["replay", "--policy", "lru", "--capacity", "25%", "--sample", "1"]));
     let plan = ["plan", "--model", "gpt-oss-120b", "--machine", "rtx-4090"];
     check("plan", &result(&plan));
     check("plan", &result(&[&plan[..], &["--context", "100000000"]].concat()));

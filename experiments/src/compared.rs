@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::bootstrap::Test;
+use crate::Test;
 use crate::figures::Figures;
 use crate::protocol::references;
 use crate::run::{Outcome, Runs};

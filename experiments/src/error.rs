@@ -61,12 +61,6 @@ pub enum ExperimentError {
         /// Its name.
         name: String,
     },
-    /// Too few or too many resamples.
-    #[error("{asked} resamples: give 100 to 100000")]
-    Resamples {
-        /// Resamples asked for.
-        asked: usize,
-    },
     /// What the replay says.
     #[error(transparent)]
     Sim(#[from] SimError),

@@ -6,7 +6,6 @@
 
 mod advise;
 mod arm;
-mod bootstrap;
 mod break_even;
 mod compared;
 mod error;
@@ -23,11 +22,11 @@ mod workload_run;
 
 pub use advise::{Advice, Advise, Answer, BoundBy, Ranked, advise, leading};
 pub use arm::{Arm, Role};
-pub use bootstrap::{Interval, Resamples, Test};
 pub use break_even::BreakEven;
 pub use compared::{Comparison, LinkComparison, Tested};
 pub use error::ExperimentError;
 pub use folds::{Fold, Folds, Parts};
+pub use hotset_sim::{Interval, Resamples, Test};
 pub use prefetch::{PredictionCost, PredictorRow, PrefetchReport, prediction_costs, prefetch};
 pub use protocol::{Protocol, ProtocolSummary};
 pub use report::{ArmLink, ArmRow, Block, LeftOut, Repeats};

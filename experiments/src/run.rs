@@ -179,6 +179,7 @@ fn request(protocol: &Protocol, arm: &Arm) -> Compare {
         time: protocol.time.clone(),
         timelines: true,
         training: Training::default(),
+        sample: None,
         policy_memory: POLICY_MEMORY,
         seed: protocol.seed,
     }

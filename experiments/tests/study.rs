@@ -227,6 +227,7 @@ fn wasted_means_one_thing() {
         time: plan.time.clone(),
         timelines: false,
         training: Training { share: Some(50.0), ..Training::default() },
+        sample: None,
         policy_memory: POLICY_MEMORY,
         seed: 1,
     };

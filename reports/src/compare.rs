@@ -13,7 +13,9 @@ pub fn comparison(report: &Report) -> Result<Output, RenderError> {
     output.wide = Some(sheets(report, true));
     output.flat = Some(flat_rows(&report.settings, &report.rows));
     output.warnings = report.warnings.clone();
-    output.page = Some(crate::page::comparison(report, beside(report)));
+    let mut below = beside(report);
+    below.extend(crate::sampled::sheet(&report.settings, &report.rows));
+    output.page = Some(crate::page::comparison(report, below));
     Ok(output)
 }
 
@@ -109,6 +111,7 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     if let Some(last) = sheets.last_mut() {
         last.note = note(report, wide);
     }
+    sheets.extend(crate::sampled::sheet(&report.settings, &report.rows));
     sheets.extend(beside(report));
     sheets
 }
@@ -291,5 +294,6 @@ pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
     crate::misses::add_flat(&mut columns, settings, rows);
     crate::loaded::add_flat(&mut columns, settings, rows);
     crate::tiers::add_flat(&mut columns, rows);
+    crate::sampled::add_flat(&mut columns, settings, rows);
     columns.sheet("", rows)
 }

@@ -20,6 +20,7 @@ mod placed;
 mod plan;
 mod plot;
 mod replay;
+mod sampled;
 mod sheet;
 mod sweep;
 mod terminal;

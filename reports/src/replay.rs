@@ -13,6 +13,7 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.window == Window::All).collect();
     let mut sheets =
         vec![counts(report), prices(report, &rows), steps(&report.step_times), spent(&rows)];
+    sheets.extend(crate::sampled::sheet(&report.settings, &report.rows));
     sheets.extend(crate::misses::sheets(&report.settings, &report.rows));
     sheets.extend(crate::loaded::sheet(&report.settings, &report.rows));
     sheets.extend(crate::tiers::sheet(&report.settings, &report.rows));

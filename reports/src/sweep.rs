@@ -46,6 +46,10 @@ fn quantities(report: &Report) -> Vec<Quantity> {
             }
         },
     ];
+    let sampled = report.settings.sample.is_some();
+    if sampled {
+        all.push(Quantity::of("hit rate, %, 95% of resamples", crate::sampled::hit_rate));
+    }
     let links = report.rows.first().map_or(0, |row| row.links.len());
     for (index, name) in report.settings.links.iter().enumerate().take(links) {
         let timed = report.rows.iter().any(|row| {
@@ -60,6 +64,11 @@ fn quantities(report: &Report) -> Vec<Quantity> {
                 Cell::number(ms, 3)
             },
         ));
+        if sampled {
+            let title = format!("ms a token over {}, 95% of resamples", one_line(name));
+            let cell = move |row: &Row| crate::sampled::ms_per_token(row, index);
+            all.push(Quantity::of(title, cell));
+        }
         if prefetches(report) {
             let title = format!("ms a token over {}, prefetch hidden", one_line(name));
             all.push(Quantity::of(title, move |row| {

@@ -28,7 +28,7 @@ pub(crate) fn replay_bypass(
             .zip(capacities.clone())
             .map(|(future, capacity)| BypassBound::new(future.clone(), capacity))
             .collect(),
-        meter: Meter::new(experts.len(), setting.warmup),
+        meter: Meter::new(experts.len(), setting.warmup).with_sequences(way.sequences),
         one_at_a_time: setting.semantics == Semantics::Sequential,
         resident: 0,
         capacity: capacities.sum(),
@@ -43,7 +43,7 @@ pub(crate) fn replay_bypass(
             &single
         }
     };
-    drive_wide(trace, &Way { steps, progress: way.progress }, wanted, &mut sink)?;
+    drive_wide(trace, &Way { steps, ..*way }, wanted, &mut sink)?;
     Ok((sink.meter.finish(), sink.timelines))
 }
 
@@ -58,6 +58,10 @@ struct BypassCounter {
 
 impl EventSink<u16> for BypassCounter {
     const WEIGHTS: bool = false;
+
+    fn begin_sequence(&mut self, sequence: u32) {
+        self.meter.begin_sequence(sequence);
+    }
 
     fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {
         let is_full = self.resident == self.capacity;

@@ -3,6 +3,8 @@
 use hotset_traces::{Phase, Shape};
 use serde::{Deserialize, Serialize};
 
+use crate::sequence_counts::SequenceCounts;
+
 /// Part of a run: before the cache has first been full (or over the warm-up tokens), and after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -281,6 +283,9 @@ pub struct Counts {
     layers: usize,
     /// `[phase][layer]`: accesses and hits, where they are counted by layer.
     by_layer: Vec<(u64, u64)>,
+    /// Each sequence by itself, in their order, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sequences: Vec<SequenceCounts>,
 }
 
 impl Counts {
@@ -289,7 +294,7 @@ impl Counts {
     pub fn new(layers: usize) -> Self {
         let pair = || [Bucket::new(layers), Bucket::new(layers)];
         let buckets = Phase::ALL.iter().map(|_| pair()).collect();
-        Self { buckets, layers, by_layer: Vec::new() }
+        Self { buckets, layers, by_layer: Vec::new(), sequences: Vec::new() }
     }
 
     /// Counts accesses and hits by layer too.
@@ -299,15 +304,49 @@ impl Counts {
         self
     }
 
-    /// Whether these can be the counts of a replay over so many layers. A file from which counts
-    /// are read may hold anything.
-    pub(crate) fn are_possible(&self, layers: usize) -> bool {
+    /// Nothing counted, of the same layers and in the same detail.
+    pub(crate) fn none(&self) -> Self {
+        let none = Self::new(self.layers);
+        if self.by_layer.is_empty() { none } else { none.with_layers() }
+    }
+
+    /// Adds the counts of another part of the same run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self { buckets, layers: _, by_layer, sequences: _ } = other;
+        for (sums, more) in self.buckets.iter_mut().flatten().zip(buckets.iter().flatten()) {
+            sums.add(more);
+        }
+        for (sum, more) in self.by_layer.iter_mut().zip(by_layer) {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        }
+    }
+
+    /// With each sequence's own.
+    pub(crate) fn with_sequences(mut self, sequences: Vec<SequenceCounts>) -> Self {
+        self.sequences = sequences;
+        self
+    }
+
+    /// Each sequence by itself, in their order; empty unless a sample was replayed.
+    #[must_use]
+    pub fn sequences(&self) -> &[SequenceCounts] {
+        &self.sequences
+    }
+
+    pub(crate) fn sequences_mut(&mut self) -> &mut [SequenceCounts] {
+        &mut self.sequences
+    }
+
+    /// Whether these can be the counts of a replay over so many layers and links. A file from which
+    /// counts are read may hold anything.
+    pub(crate) fn are_possible(&self, layers: usize, links: usize) -> bool {
         let by_layer = Phase::ALL.len() * layers;
         self.layers == layers
             && self.buckets.len() == Phase::ALL.len()
             && self.buckets.iter().flatten().all(|bucket| bucket.is_possible(layers))
             && (self.by_layer.is_empty() || self.by_layer.len() == by_layer)
             && self.by_layer.iter().all(|(accesses, hits)| hits <= accesses)
+            && self.sequences.iter().all(|of| of.is_possible(links, MOST_COUNTED))
     }
 
     /// Accesses and hits of one layer in one phase, zero where a replay does not count them (one

@@ -1,10 +1,12 @@
 //! Walks through a trace's steps and hands out events: one layer of one step, distinct experts.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use hotset_policies::ExpertId;
 use hotset_traces::{IdColumn, Phase, Trace, WeightColumn};
 
+use crate::sequences::SequencePrices;
 use crate::{ReplayProgress, SimError, Steps};
 
 /// Receives a trace's events.
@@ -28,6 +30,11 @@ pub trait EventSink<E> {
         let _ = tokens;
     }
 
+    /// The steps that follow are of this sequence; called only where sequences are counted.
+    fn begin_sequence(&mut self, sequence: u32) {
+        let _ = sequence;
+    }
+
     /// Step `step` of the [`Steps`] begins, over `tokens` tokens of one phase.
     fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32);
 
@@ -49,7 +56,7 @@ pub fn drive<E: ExpertId>(
     sink: &mut impl EventSink<E>,
 ) {
     // Nobody asks it to stop.
-    let _ = walk(trace, ids, &Way { steps, progress: &() }, wanted, sink);
+    let _ = walk(trace, ids, &Way::new(steps, &()), wanted, sink);
 }
 
 /// [`drive`] for sinks that take ids of 16 bits, whatever the column's width: what is compiled
@@ -70,6 +77,15 @@ pub(crate) fn drive_wide(
 pub(crate) struct Way<'a> {
     pub steps: &'a Steps,
     pub progress: &'a dyn ReplayProgress,
+    /// What sequences' counts cost, where each is counted by itself: every step is then of one.
+    pub sequences: Option<&'a Arc<SequencePrices>>,
+}
+
+impl<'a> Way<'a> {
+    /// Sequences are not counted.
+    pub fn new(steps: &'a Steps, progress: &'a dyn ReplayProgress) -> Self {
+        Self { steps, progress, sequences: None }
+    }
 }
 
 /// Accesses between two looks at whether to stop.
@@ -203,12 +219,20 @@ fn walk<S: IdSpans>(
         .map(|(index, layer)| (shape.row_offset(index), layer.top_k as usize))
         .collect();
     let mut union = Union::new(trace);
+    let mut running = None;
     for step in 0..steps.len() {
         let places = steps.places(step);
         let first = steps.row(places.start);
         let phase = trace.phase(first);
         if !wanted(phase) {
             continue;
+        }
+        if way.sequences.is_some() {
+            let sequence = trace.sequence_of(first) as u32;
+            if running != Some(sequence) {
+                running = Some(sequence);
+                sink.begin_sequence(sequence);
+            }
         }
         sink.begin_step(step, phase, places.len() as u32);
         if places.len() == 1 {

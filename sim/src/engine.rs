@@ -5,7 +5,7 @@ mod aside;
 
 use hotset_policies::miss::{Asked, MissDispatcher};
 use hotset_policies::{CacheError, ExpertCache, Policy, Slots};
-use hotset_traces::{Phase, Shape};
+use hotset_traces::Phase;
 
 use self::aside::Aside;
 use crate::forecast::ProfileFollower;
@@ -46,12 +46,11 @@ pub(crate) struct Engine<'a, P> {
 }
 
 impl<'a, P: Policy> Engine<'a, P> {
-    /// `warmup`: tokens that count as cold; `None`: all until the cache has first been full.
+    /// A run that has not begun, counted by `meter`.
     pub fn new(
         cache: ExpertCache<P>,
-        shape: &Shape,
         parts: EngineParts<'a>,
-        warmup: Option<u64>,
+        meter: Meter<true>,
         timelines: Vec<Timeline>,
     ) -> Self {
         let cache = cache.with_ordered_copies();
@@ -63,7 +62,6 @@ impl<'a, P: Policy> Engine<'a, P> {
             true => timelines.into_iter().map(Timeline::with_cancelling).collect(),
             false => timelines,
         };
-        let meter = Meter::new(shape.layers().len(), warmup);
         Self {
             cache,
             parts,
@@ -178,6 +176,10 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
     fn wanted_by(&mut self, tokens: &[u32]) {
         self.wanted_by.clear();
         self.wanted_by.extend_from_slice(tokens);
+    }
+
+    fn begin_sequence(&mut self, sequence: u32) {
+        self.meter.begin_sequence(sequence);
     }
 
     fn begin_step(&mut self, step: usize, phase: Phase, tokens: u32) {

@@ -312,6 +312,51 @@ pub enum SimError {
     /// A trace that is not what it says, or not what it was when it was opened.
     #[error("{0}")]
     Trace(String),
+    /// Too few or too many resamples.
+    #[error("{asked} resamples: give 100 to 100000")]
+    Resamples {
+        /// Resamples asked for.
+        asked: usize,
+    },
+    /// A sample that is none.
+    #[error("a sample of {percent}% is none: give `Compare::sample` above 0% and up to 100%")]
+    SampleShare {
+        /// Share asked for.
+        percent: f64,
+    },
+    /// A trace that no sequences can be drawn from.
+    #[error(
+        "the trace has one sequence, and an interval needs how sequences differ: leave `Compare::sample` out"
+    )]
+    SampleOfOne,
+    /// A sample of fewer than two sequences.
+    #[error(
+        "{percent}% of {sequences} sequences are {chosen}, and an interval needs at least 2: give \
+         `Compare::sample` {least}% or more"
+    )]
+    SampleTooSmall {
+        /// Share asked for.
+        percent: f64,
+        /// Sequences of the trace.
+        sequences: usize,
+        /// Sequences that the share is.
+        chosen: usize,
+        /// The least whole share that is enough.
+        least: u64,
+    },
+    /// Steps in which several sequences run together.
+    #[error(
+        "a sample counts each sequence by itself, and steps of this run hold several: {}",
+        if *.recorded {
+            "give `Serving::composition` 1 to run the recorded requests one after another"
+        } else {
+            "leave `Serving::composition` out, or `Compare::sample`"
+        }
+    )]
+    SampleOfBatches {
+        /// Whether the trace recorded those steps.
+        recorded: bool,
+    },
     /// Nothing to compare.
     #[error("no way to handle misses: give at least one `Serving::misses`")]
     NoMisses,

@@ -77,7 +77,7 @@ impl<'a> Futures<'a> {
         let wanted = |phase| self.phase.wants(phase) && cached(phase);
         match self.semantics {
             Semantics::Event => {
-                let way = Way { steps: self.steps, progress: &() };
+                let way = Way::new(self.steps, &());
                 // Nobody asks it to stop.
                 let _ = drive_wide(self.trace, &way, wanted, &mut streams);
             }

@@ -6,6 +6,7 @@
 //! machine, with any number of threads.
 
 mod adaptive;
+mod bootstrap;
 mod bypass;
 mod capacity;
 mod columns;
@@ -21,6 +22,7 @@ mod forecast;
 mod future;
 mod host_memory;
 mod host_side;
+mod intervals;
 mod journal;
 mod knee;
 mod memory;
@@ -38,6 +40,9 @@ mod replay;
 mod replay_report;
 mod report;
 mod request;
+mod sampling;
+mod sequence_counts;
+mod sequences;
 mod sequential;
 mod serving;
 mod setting;
@@ -49,6 +54,7 @@ mod training;
 mod verify_live;
 
 pub use adaptive::AdaptiveSplit;
+pub use bootstrap::{Interval, Resamples, Test};
 pub use capacity::{Capacity, Scope, even_split};
 pub use columns::check_columns;
 pub use compare::{compare, compare_misses};
@@ -78,6 +84,8 @@ pub use replay::{replay, replay_timed};
 pub use replay_report::{LayerRow, LayerTime, Recording, ReplayReport, StepTimes, replay_in_full};
 pub use report::{LinkPrice, Report, Row, SCHEMA, Settings, TraceSummary};
 pub use request::{Compare, CountedUses, Named, Training};
+pub use sampling::{SampleSummary, Sampled, SampledPrice};
+pub use sequence_counts::SequenceCounts;
 pub use serving::Serving;
 pub use setting::{Semantics, Setting};
 pub use size::Size;

@@ -1,9 +1,12 @@
 //! The one bookkeeping of a replay: which phase and which part of the run the running step
 //! belongs to, and what its events add to the counts.
 
+use std::sync::Arc;
+
 use hotset_policies::Plan;
 use hotset_traces::Phase;
 
+use crate::sequences::{BySequence, SequencePrices};
 use crate::{Bucket, Counts};
 
 /// Where a run is: the running step's phase, and whether it counts as cold or steady.
@@ -85,6 +88,7 @@ impl Served {
 pub(crate) struct Meter<const BY_LAYER: bool> {
     clock: RunClock,
     counts: Counts,
+    by_sequence: Option<Box<BySequence>>,
 }
 
 impl<const BY_LAYER: bool> Meter<BY_LAYER> {
@@ -92,7 +96,21 @@ impl<const BY_LAYER: bool> Meter<BY_LAYER> {
     pub fn new(layers: usize, warmup: Option<u64>) -> Self {
         let counts = Counts::new(layers);
         let counts = if BY_LAYER { counts.with_layers() } else { counts };
-        Self { clock: RunClock::new(warmup), counts }
+        Self { clock: RunClock::new(warmup), counts, by_sequence: None }
+    }
+
+    /// Counts each sequence by itself too, if somebody wants to know its price.
+    pub fn with_sequences(mut self, prices: Option<&Arc<SequencePrices>>) -> Self {
+        self.by_sequence =
+            prices.map(|prices| Box::new(BySequence::new(Arc::clone(prices), self.counts.none())));
+        self
+    }
+
+    /// The steps that follow are of this sequence.
+    pub fn begin_sequence(&mut self, sequence: u32) {
+        if let Some(by_sequence) = &mut self.by_sequence {
+            by_sequence.begin(sequence, &mut self.counts);
+        }
     }
 
     /// A step begins: see [`RunClock::begin_step`].
@@ -132,7 +150,10 @@ impl<const BY_LAYER: bool> Meter<BY_LAYER> {
 
     /// The counts of the run.
     pub fn finish(self) -> Counts {
-        self.counts
+        match self.by_sequence {
+            Some(by_sequence) => by_sequence.finish(self.counts),
+            None => self.counts,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use hotset_traces::{Phase, Trace};
 
 use crate::columns::check_misses;
 use crate::request::Compare;
+use crate::sampling::{SampleSummary, choose};
 use crate::{Shuffle, SimError, Steps, TrainingSplit};
 
 /// A part of a trace, and its steps once they are asked for.
@@ -39,6 +40,9 @@ pub struct Parts<'t> {
     training: Option<Part<'t>>,
     split: Option<TrainingSplit>,
     shuffled: Option<Trace>,
+    sample: Option<SampleSummary>,
+    /// Whether sequences were left out and nothing else was changed: results are then of the whole trace.
+    is_cut: bool,
     /// Share of the router's weight by phase that lies beyond the ranks that are kept.
     left_out: [Option<f64>; 3],
 }
@@ -49,27 +53,31 @@ impl<'t> Parts<'t> {
     /// # Errors
     /// A trace that cannot be shuffled or cut so; a phase that what is replayed does not have.
     pub fn of(trace: &'t Trace, request: &Compare) -> Result<Self, SimError> {
+        let (sample, chosen) = sample(trace, request)?;
+        let from = chosen.as_ref().unwrap_or(trace);
         let shuffled = match request.training.shuffle {
             None => None,
             Some(Shuffle::Tokens) => {
-                let shuffled = trace.shuffle_tokens(request.seed);
+                let shuffled = from.shuffle_tokens(request.seed);
                 Some(shuffled.map_err(|error| SimError::Shuffle(error.to_string()))?)
             }
         };
-        check_misses(trace, request.serving.misses)?;
-        let whole = shuffled.as_ref().unwrap_or(trace);
+        check_misses(from, request.serving.misses)?;
         let Some(percent) = request.training_share() else {
-            let replayed = shuffled.map_or(Cow::Borrowed(trace), Cow::Owned);
+            let is_cut = chosen.is_some() && shuffled.is_none();
+            let replayed = shuffled.or(chosen).map_or(Cow::Borrowed(trace), Cow::Owned);
             request.phase.present(&replayed)?;
-            return Self::untrained(replayed).with_top(request);
+            return Self { sample, is_cut, ..Self::untrained(replayed) }.with_top(request);
         };
-        let cut = TrainingSplit::of(whole, percent)?;
+        let cut = TrainingSplit::of(shuffled.as_ref().unwrap_or(from), percent)?;
         request.phase.present(&cut.tested)?;
         Self {
             replayed: Part::new(Cow::Owned(cut.tested)),
             training: Some(Part::new(Cow::Owned(cut.training))),
             split: Some(cut.split),
             shuffled,
+            sample,
+            is_cut: false,
             left_out: [None; 3],
         }
         .with_top(request)
@@ -103,6 +111,8 @@ impl<'t> Parts<'t> {
             training: None,
             split: None,
             shuffled: None,
+            sample: None,
+            is_cut: false,
             left_out: [None; 3],
         }
     }
@@ -128,6 +138,12 @@ impl<'t> Parts<'t> {
         self.split.as_ref()
     }
 
+    /// Which sequences stand for the trace, where not all do.
+    #[must_use]
+    pub fn sample(&self) -> Option<&SampleSummary> {
+        self.sample.as_ref()
+    }
+
     /// What is replayed, with its steps.
     pub(crate) fn replayed(&self) -> &Part<'t> {
         &self.replayed
@@ -143,7 +159,19 @@ impl<'t> Parts<'t> {
         match (&self.shuffled, &self.split) {
             (Some(shuffled), _) => shuffled,
             (None, Some(_)) => trace,
+            (None, None) if self.is_cut => trace,
             (None, None) => self.trace(),
         }
     }
+}
+
+/// The request's sample of a trace, and the sequences chosen, if those are not all.
+fn sample(
+    trace: &Trace,
+    request: &Compare,
+) -> Result<(Option<SampleSummary>, Option<Trace>), SimError> {
+    let Some(percent) = request.sample else { return Ok((None, None)) };
+    let (sequences, chosen) = choose(trace, percent, request.seed)?;
+    let summary = SampleSummary::of(percent, sequences, chosen.as_ref().unwrap_or(trace), trace);
+    Ok((Some(summary), chosen))
 }

@@ -18,6 +18,8 @@ use crate::memory::{self, Refused};
 use crate::parts::{Part, Parts};
 use crate::placing::{Load, placed};
 use crate::request::{Compare, Named};
+use crate::sampling::check_steps;
+use crate::sequences::SequencePrices;
 use crate::size::Size;
 use crate::{
     AdaptiveSplit, Capacity, CurveSetting, Futures, GuidedPolicy, HostSetting, Prefetch, Scope,
@@ -40,6 +42,7 @@ pub struct Preparation<'p> {
     guides: Vec<TrainedGuide>,
     refused: Vec<Refused>,
     host: Option<HostSetting>,
+    sequence_prices: Option<Arc<SequencePrices>>,
 }
 
 /// The guide of one policy, as training left it.
@@ -67,6 +70,7 @@ impl<'p> Preparation<'p> {
         let steps = parts.replayed().steps(request)?;
         let futures = Futures::new(trace, steps, request.semantics, request.phase)
             .with_prefill(request.serving.prefill);
+        check_steps(trace, steps, request)?;
         let timed = request.timelines && request.semantics == Semantics::Event && is_sized(&shape);
         if timed {
             request.time.check_clock(trace.tokens(), &shape, &request.links)?;
@@ -78,6 +82,9 @@ impl<'p> Preparation<'p> {
                 Some(counted) => Some(Arc::clone(&counted.uses)),
                 None => training.filter(|_| request.places_by_training()).map(used),
             },
+            sequence_prices: request
+                .sample
+                .map(|_| SequencePrices::of(request, &shape, is_sized(&shape))),
             predictor: predictor(training, request)?,
             guides: guides(training, request)?,
             host: host(&shape, request)?,
@@ -210,6 +217,11 @@ impl<'p> Preparation<'p> {
             )
         };
         self.request.links.iter().map(timeline).collect()
+    }
+
+    /// What each sequence's counts cost, where sequences are counted by themselves.
+    pub(crate) fn sequence_prices(&self) -> Option<&Arc<SequencePrices>> {
+        self.sequence_prices.as_ref()
     }
 
     /// How many steps of a phase run.

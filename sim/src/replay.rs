@@ -51,7 +51,7 @@ pub fn replay_timed(
     setting: &Setting,
     timelines: Vec<Timeline>,
 ) -> Result<(Counts, Vec<Timeline>), SimError> {
-    replay_watched(trace, &Way { steps, progress: &() }, futures, setting, timelines)
+    replay_watched(trace, &Way::new(steps, &()), futures, setting, timelines)
 }
 
 /// [`replay_timed`] that stops on the way when it is asked to.
@@ -159,13 +159,14 @@ impl<'a> PolicyReplay<'a, '_> {
         cache.place(self.placed());
         let wanted = |phase| setting.phase.wants(phase);
         if setting.is_plain() && self.timelines.is_empty() {
-            let meter = Meter::new(experts.len(), setting.warmup);
+            let meter = Meter::new(experts.len(), setting.warmup).with_sequences(way.sequences);
             let mut sink = PlainCache { cache: cache.with_ordered_copies(), meter };
             drive_wide(trace, way, wanted, &mut sink)?;
             return Ok((sink.meter.finish(), Vec::new()));
         }
         let parts = self.parts()?;
-        let mut engine = Engine::new(cache, trace.shape(), parts, setting.warmup, self.timelines);
+        let meter = Meter::new(experts.len(), setting.warmup).with_sequences(way.sequences);
+        let mut engine = Engine::new(cache, parts, meter, self.timelines);
         drive_wide(trace, way, wanted, &mut engine)?;
         Ok(engine.finish()?)
     }
@@ -174,8 +175,7 @@ impl<'a> PolicyReplay<'a, '_> {
         self,
         build: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
-        let (trace, progress) = (self.trace, self.way.progress);
-        let counts = sequential::replay(trace, self.setting, &self.placed(), progress, build)?;
+        let counts = sequential::replay(self.trace, self.setting, &self.placed(), self.way, build)?;
         Ok((counts, Vec::new()))
     }
 
@@ -249,6 +249,10 @@ struct PlainCache<P> {
 
 impl<P: Policy> EventSink<u16> for PlainCache<P> {
     const WEIGHTS: bool = P::READS_WEIGHTS;
+
+    fn begin_sequence(&mut self, sequence: u32) {
+        self.meter.begin_sequence(sequence);
+    }
 
     #[inline(always)]
     fn begin_step(&mut self, _: usize, phase: Phase, tokens: u32) {

@@ -159,7 +159,7 @@ impl<'r> Detail<'r> {
     ) -> Result<Self, SimError> {
         let request = prepared.request();
         let (trace, size) = (prepared.trace(), &prepared.sizes()[0]);
-        let way = &Way { steps: prepared.steps(), progress };
+        let way = &Way::new(prepared.steps(), progress);
         let timelines = prepared.timelines_to_count().into_iter().enumerate();
         let timelines = timelines.map(|(index, timeline)| {
             match recording.filter(|_| index == 0 && prepared.is_timed()) {

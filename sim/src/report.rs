@@ -10,7 +10,8 @@ use crate::open_loop::OpenLoop;
 use crate::placing::Placed;
 use crate::prices::{Breakdown, Prices, SplitPrice};
 use crate::{
-    CopyOrder, PhaseFilter, Scope, Semantics, Serving, Shuffle, Tiered, TrainingSplit, Wait, Window,
+    CopyOrder, PhaseFilter, SampleSummary, Sampled, Scope, Semantics, Serving, Shuffle, Tiered,
+    TrainingSplit, Wait, Window,
 };
 
 /// The schema's name and version.
@@ -133,6 +134,9 @@ pub struct Settings {
     /// What was permuted before the replay; the trace's digest is that of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shuffle: Option<Shuffle>,
+    /// Which of the trace's sequences were replayed for the whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleSummary>,
     /// The parts trained on and tested on: all rows are of the tested part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split: Option<TrainingSplit>,
@@ -212,6 +216,9 @@ pub struct Row {
     /// What the cache held before the first step; absent where it began empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placed: Option<Placed>,
+    /// How sure its figures are for the whole trace; absent where nothing was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
     /// Prices on each link; empty where the experts' size is unknown.
     pub links: Vec<LinkPrice>,
 }

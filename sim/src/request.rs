@@ -56,6 +56,9 @@ pub struct Compare {
     pub timelines: bool,
     /// What is trained on and tested on, and in which order.
     pub training: Training,
+    /// Share of the sequences, in percent, to replay for the whole trace, chosen before anything else;
+    /// rows then have intervals. `None`: all, without intervals.
+    pub sample: Option<f64>,
     /// Bytes that the policies of one replay may hold, and so what else grows with squares of the
     /// trace's numbers; a policy that would take more is left out. [`POLICY_MEMORY`](crate::POLICY_MEMORY)
     /// unless somebody knows better.

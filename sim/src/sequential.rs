@@ -6,9 +6,9 @@ use hotset_policies::{Anyone, Event, Key, Policy, PoolShape};
 use hotset_traces::{Shape, Trace, WeightColumn};
 
 use crate::capacity::dimensions;
-use crate::drive::{Lookout, WideIds};
+use crate::drive::{Lookout, Way, WideIds};
 use crate::meter::{Meter, Served};
-use crate::{Counts, ReplayProgress, Setting, SimError};
+use crate::{Counts, Setting, SimError};
 
 /// Counts a replay of `setting` that begins with the experts `placed`, each pool under the policy
 /// that `build` makes.
@@ -16,7 +16,7 @@ pub(crate) fn replay<P: Policy>(
     trace: &Trace,
     setting: &Setting,
     placed: &[Key],
-    progress: &dyn ReplayProgress,
+    way: &Way<'_>,
     mut build: impl FnMut(usize, &PoolShape) -> P,
 ) -> Result<Counts, SimError> {
     let shape = trace.shape();
@@ -27,14 +27,23 @@ pub(crate) fn replay<P: Policy>(
     let layers = layers(shape, pools.len() == 1);
     let capacity = setting.slots.total();
     place(&mut pools, &layers, placed, shape);
-    let mut meter: Meter<false> = Meter::new(layers.len(), setting.warmup);
+    let meter: Meter<false> = Meter::new(layers.len(), setting.warmup);
+    let mut meter = meter.with_sequences(way.sequences);
+    let mut running = None;
     let mut column = WideIds::of(trace);
-    let mut lookout = Lookout::new(progress);
+    let mut lookout = Lookout::new(way.progress);
     for row in 0..trace.tokens() {
         lookout.pass(shape.row_len())?;
         let phase = trace.phase(row);
         if !setting.phase.wants(phase) {
             continue;
+        }
+        if way.sequences.is_some() {
+            let sequence = trace.sequence_of(row) as u32;
+            if running != Some(sequence) {
+                running = Some(sequence);
+                meter.begin_sequence(sequence);
+            }
         }
         meter.begin_step(phase, 1, || pools.iter().map(Policy::len).sum::<u32>() == capacity);
         if P::OBSERVES {

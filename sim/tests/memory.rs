@@ -32,6 +32,7 @@ fn request(policies: &[&str], scope: Scope) -> Compare {
         time: TimeModel::default(),
         timelines: false,
         training: Training::default(),
+        sample: None,
         policy_memory: POLICY_MEMORY,
         seed: 0,
     }

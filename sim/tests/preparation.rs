@@ -80,6 +80,7 @@ fn drawn(numbers: &mut Numbers, trace: &Trace) -> Compare {
             share: [None, Some(40.0), Some(67.0)][numbers.below(3) as usize],
             histogram,
         },
+        sample: None,
         policy_memory: POLICY_MEMORY,
         seed: u64::from(numbers.below(9)),
     }

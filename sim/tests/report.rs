@@ -29,6 +29,7 @@ fn request(prefetch: Prefetch) -> Compare {
         timelines: true,
         machine: None,
         training: Training::default(),
+        sample: None,
         policy_memory: POLICY_MEMORY,
         seed: 0,
         links: machine.links,

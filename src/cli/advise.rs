@@ -16,6 +16,7 @@ use super::CompareArgs;
     mut_arg("miss", |arg| arg.help("Ways to handle misses to try, as in fetch,balanced,cpu-layers:n=4 [default: fetch, and where the host was measured upload-cap:n=1, balanced, hybrimoe, cpu-layers]")),
     mut_arg("no_timeline", |arg| arg.hide(true)),
     mut_arg("semantics", |arg| arg.hide(true)),
+    mut_arg("sample", |arg| arg.hide(true)),
     mut_arg("plot", |arg| arg.hide(true)),
     after_help = "\
 Examples:

@@ -31,6 +31,10 @@ pub fn run(args: &AdviseArgs, typed: &[Typed]) -> Result<Ending, Fault> {
         Some("--no-timeline leaves advise nothing to rank by: leave it out")
     } else if args.compare.plot.is_some() {
         Some(super::plot::NO_CURVE)
+    } else if replay.sample.is_some() {
+        Some(
+            "advise draws its own intervals over all sequences: leave --sample out, or cut the trace with 'trace slice'",
+        )
     } else {
         None
     };

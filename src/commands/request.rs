@@ -117,6 +117,7 @@ pub fn shared(
                 .map(|path| histogram(path, args, trace))
                 .transpose()?,
         },
+        sample: args.sample,
         policy_memory: args.policy_memory.unwrap_or(POLICY_MEMORY),
         seed: args.seed,
     })

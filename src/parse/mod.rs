@@ -18,7 +18,7 @@ pub use policies::{
     Listed, admissions, admitted, misses, policies, prefetch_suggestion, prefetches,
     several_misses, several_prefetches,
 };
-pub use shares::{share, training_share};
+pub use shares::{sample_share, share, training_share};
 pub use sizes::{
     ExpertFormat, bytes_a_second, checkpoint, expert_format, expert_size, host, host_layers, mix,
     size, weight_format,

@@ -16,21 +16,35 @@ pub fn share(text: &str) -> Result<f64, String> {
 /// A share of the sequences in percent, neither none nor all: `50%`, `0.5`, and the plain number
 /// `50`, which has always meant percent here.
 pub fn training_share(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Some(percent) if 0.0 < percent && percent < 100.0 => Ok(percent),
+        _ => Err(format!(
+            "'{text}' is not a share to train on: give a share of the sequences between 0% and \
+             100%, as 50% or 0.5"
+        )),
+    }
+}
+
+/// A share of the sequences in percent, above none and up to all: `10%` or `0.1`.
+pub fn sample_share(text: &str) -> Result<f64, String> {
+    match percent(text) {
+        Some(percent) if 0.0 < percent && percent <= 100.0 => Ok(percent),
+        _ => Err(format!(
+            "'{text}' is not a share of the sequences: give one above 0% and up to 100%, as 10% or 0.1"
+        )),
+    }
+}
+
+/// Percent, as `10%`, `0.1` or, above 1, the plain number.
+fn percent(text: &str) -> Option<f64> {
     let trimmed = text.trim();
-    let percent = match trimmed.strip_suffix('%') {
+    match trimmed.strip_suffix('%') {
         Some(percent) => percent.trim_end().parse::<f64>().ok(),
         None => match trimmed.parse::<f64>() {
             // Moved by two decimal places in the text, so that 0.07 is 7 and not 7.000000000000001.
             Ok(share) if share <= 1.0 => format!("{trimmed}e2").parse().ok(),
             percent => percent.ok(),
         },
-    };
-    match percent {
-        Some(percent) if 0.0 < percent && percent < 100.0 => Ok(percent),
-        _ => Err(format!(
-            "'{text}' is not a share to train on: give a share of the sequences between 0% and \
-             100%, as 50% or 0.5"
-        )),
     }
 }
 
@@ -49,6 +63,24 @@ mod tests {
         for wrong in ["", "%", "1.5", "95", "-0.1", "-1%", "101%", "nan", "NaN%", "inf", "x"] {
             let told = share(wrong).unwrap_err();
             assert!(told.contains(&format!("'{wrong}'")) && told.contains("0.95"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_sample_is_above_nothing_and_up_to_all() {
+        for (text, percent) in [
+            ("10%", 10.0),
+            ("0.1", 10.0),
+            ("100%", 100.0),
+            ("1", 100.0),
+            ("12.5", 12.5),
+            ("0.07", 7.0),
+        ] {
+            assert_eq!(sample_share(text), Ok(percent), "{text}");
+        }
+        for wrong in ["0%", "0", "101%", "-5%", "nan", "inf", "x", "", "%"] {
+            let told = sample_share(wrong).unwrap_err();
+            assert!(told.contains(&format!("'{wrong}'")) && told.contains("as 10%"), "{told}");
         }
     }
 

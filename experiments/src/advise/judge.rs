@@ -7,7 +7,7 @@ use hotset_traces::Trace;
 use super::grid::{Grid, PLAIN, Served};
 use super::run::{Ran, RanGrid, RanLink};
 use super::{Advice, Advise, Answer, BoundBy, Ranked, sentence};
-use crate::bootstrap::Test;
+use crate::Test;
 use crate::compared::LEVEL;
 use crate::{Interval, Resamples, Tested};
 

@@ -7,7 +7,7 @@
 use hotset_traces::Repeat;
 
 use super::{Verdict, controls, guided, is_candidate, points};
-use crate::bootstrap::Test;
+use crate::Test;
 use crate::compared::Tested;
 use crate::figures::Figures;
 use crate::run::Runs;

@@ -74,7 +74,7 @@ impl Widest {
         }
         let mut counted = Self { layers: vec![0; layers.len()] };
         let wanted = |phase| prepared.request().phase.wants(phase);
-        drive_wide(trace, &Way { steps, progress }, wanted, &mut counted)?;
+        drive_wide(trace, &Way::new(steps, progress), wanted, &mut counted)?;
         Ok(counted)
     }
 

@@ -13,6 +13,7 @@ use super::jobs::Job;
 use crate::drive::Way;
 use crate::prepare::Preparation;
 use crate::replay::replay_watched;
+use crate::sequences::take_step_times;
 use crate::size::Size;
 use crate::{
     Counts, LruCurve, Prefetch, Prefill, ReplayProgress, Scope, Semantics, Serving, SimError,
@@ -29,7 +30,7 @@ pub(crate) struct ReplayResult {
 impl ReplayResult {
     /// Whether a replay over so many layers and links can have given it.
     pub fn is_possible(&self, layers: usize, links: usize) -> bool {
-        self.counts.are_possible(layers)
+        self.counts.are_possible(layers, links)
             && (self.times.is_empty() || self.times.len() == links)
             && self.times.iter().all(|times| times.are_possible(layers))
     }
@@ -124,6 +125,7 @@ fn run_one(
             let (policy, size) =
                 (&prepared.request().policies[policy].value, &prepared.sizes()[size]);
             if !prepared.is_timed()
+                && prepared.sequence_prices().is_none()
                 && let Some(counts) = curves.counts(policy, size)
             {
                 return Ok(ReplayResult::counted(counts));
@@ -132,9 +134,18 @@ fn run_one(
         }
     };
     let setting = prepared.setting(policy, size);
-    let (trace, way) = (prepared.trace(), &Way { steps: prepared.steps(), progress });
+    let (trace, steps) = (prepared.trace(), prepared.steps());
+    let way = &Way { steps, progress, sequences: prepared.sequence_prices() };
+    if way.sequences.is_none() {
+        let (counts, timelines) =
+            replay_watched(trace, way, prepared.futures(), &setting, timelines)?;
+        return Ok(ReplayResult::timed(counts, timelines));
+    }
+    let timelines = timelines.into_iter().map(Timeline::with_steps).collect();
     let (counts, timelines) = replay_watched(trace, way, prepared.futures(), &setting, timelines)?;
-    Ok(ReplayResult::timed(counts, timelines))
+    let mut result = ReplayResult::timed(counts, timelines);
+    take_step_times(&mut result.counts, (trace, steps), setting.phase, &mut result.times);
+    Ok(result)
 }
 
 /// LRU's curves, each made when it is first asked for.

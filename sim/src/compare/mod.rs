@@ -145,6 +145,7 @@ pub(crate) fn settings(prepared: &Preparation<'_>) -> Settings {
         histogram: histogram.map(|counted| counted.source.clone()),
         seed: request.seed,
         shuffle: request.training.shuffle,
+        sample: prepared.parts().sample().cloned(),
         split: prepared.parts().split().cloned(),
     }
 }

@@ -6,6 +6,7 @@ use hotset_traces::Phase;
 
 use super::execution::ReplayResult;
 use super::jobs::Cell;
+use crate::intervals::{Intervals, RowFigures};
 use crate::open_loop::OpenLoop;
 use crate::placing::{Load, Placed};
 use crate::prepare::{Preparation, is_sized};
@@ -21,6 +22,7 @@ pub(super) fn rows(
 ) -> Result<Vec<Row>, SimError> {
     let request = prepared.request();
     let phases = request.phase.present(prepared.trace())?;
+    let mut intervals = Intervals::of(prepared);
     let mut rows = Vec::new();
     for cell in cells {
         let (result, bound) = (&results[cell.replay], &results[cell.bound]);
@@ -55,7 +57,13 @@ pub(super) fn rows(
                     load: &load,
                     tiered,
                 };
-                rows.push(row(prepared, &of));
+                let mut row = row(prepared, &of);
+                if let Some(intervals) = &mut intervals {
+                    let (hit_rate, links) = (row.hit_rate, &row.links[..]);
+                    let figures = RowFigures { phase, window, hit_rate, links };
+                    row.sampled = Some(intervals.row(result.counts.sequences(), &figures)?);
+                }
+                rows.push(row);
             }
         }
     }
@@ -115,6 +123,7 @@ fn row(prepared: &Preparation<'_>, of: &RowOf<'_>) -> Row {
         belady_ratio: ratio(bucket.misses(), of.belady_misses),
         open_loop: OpenLoop::of(prepared, of.phase, bucket),
         tiers: Tiered::of(prepared.host().filter(|_| of.tiered), shape, bucket),
+        sampled: None,
         placed: Placed::of(of.load, shape, &request.links, sized),
         links: if sized {
             let price = |(index, link): (usize, &Link)| {

@@ -6,7 +6,7 @@ use hotset_traces::Shape;
 use crate::prepare::{Preparation, is_bound, is_sized, serves_as_bounds_do};
 use crate::report::Row;
 use crate::size::Size;
-use crate::{Named, Window};
+use crate::{Named, Resamples, Window};
 
 /// All warnings, those of the sizes first.
 pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> {
@@ -27,6 +27,7 @@ pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> 
     warnings.extend(bounds.filter(|_| !serves_as_bounds_do(request)).map(|policy| {
         format!("{} is a bound: its rows are without prefetch, every miss fetched", policy.text)
     }));
+    warnings.extend(sampled(prepared, rows));
     warnings.extend(prepared.parts().split().map(|split| {
         format!(
             "all rows count the last {} sequences only; the first {} were trained on",
@@ -34,6 +35,24 @@ pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> 
         )
     }));
     warnings
+}
+
+/// What was sampled, and rows whose sequences are too few to tell how far they can be off.
+fn sampled(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> {
+    let Some(sample) = prepared.parts().sample() else { return Vec::new() };
+    let few = |row: &&Row| {
+        row.window == Window::All
+            && row.sampled.as_ref().is_some_and(|of| of.sequences < Resamples::FEWEST)
+    };
+    let few = rows.iter().filter(few).filter_map(|row| row.sampled.as_ref());
+    let few = few.map(|of| of.sequences).min().map(|fewest| {
+        format!(
+            "rows of {fewest} sequences have no interval: it needs {} at least; give a larger \
+             `Compare::sample`",
+            Resamples::FEWEST
+        )
+    });
+    [Some(sample.told()), few].into_iter().flatten().collect()
 }
 
 /// One warning for each policy and scope that would take too much memory.

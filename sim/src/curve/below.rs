@@ -47,7 +47,7 @@ impl LruCurve {
             widest: vec![0; experts.len()],
         };
         let wanted = |phase: Phase| upper.phase.wants(phase);
-        drive_wide(trace, &Way { steps, progress: &() }, wanted, &mut below)?;
+        drive_wide(trace, &Way::new(steps, &()), wanted, &mut below)?;
         let Below { mut tally, widest, .. } = below;
         tally.finish();
         let warmup = upper.warmup.is_some();

@@ -185,6 +185,7 @@ fn request(point: &Point, compute: Compute, link: &Link) -> Compare {
         time: TimeModel { compute, ..TimeModel::default() },
         timelines: true,
         training: Training::default(),
+        sample: None,
         policy_memory: POLICY_MEMORY,
         seed: 0,
     }

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
-use crate::ExperimentError;
+use crate::SimError;
 
 /// A figure and the interval that 95% of the resamples fall into.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -47,10 +47,10 @@ impl Resamples {
     /// So many draws of `units` units out of as many.
     ///
     /// # Errors
-    /// [`ExperimentError::Resamples`] for fewer than 100 or more than 100,000 draws.
-    pub fn new(units: usize, resamples: usize, seed: u64) -> Result<Self, ExperimentError> {
+    /// [`SimError::Resamples`] for fewer than 100 or more than 100,000 draws.
+    pub fn new(units: usize, resamples: usize, seed: u64) -> Result<Self, SimError> {
         if !(100..=100_000).contains(&resamples) {
-            return Err(ExperimentError::Resamples { asked: resamples });
+            return Err(SimError::Resamples { asked: resamples });
         }
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let mut drawn = vec![0; units * resamples];
@@ -115,7 +115,9 @@ pub struct Test {
 }
 
 impl Test {
-    pub(crate) fn without_draws(estimate: f64) -> Self {
+    /// A figure without an interval: too few units.
+    #[must_use]
+    pub fn without_draws(estimate: f64) -> Self {
         let interval = Interval { estimate, low: f64::NAN, high: f64::NAN };
         Self { interval, p: f64::NAN }
     }
