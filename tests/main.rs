@@ -2,6 +2,7 @@
 
 mod advise;
 mod answers;
+mod book;
 mod common;
 mod compare;
 mod conform;
@@ -21,10 +22,12 @@ mod misses;
 mod outputs;
 mod plan;
 mod plots;
+mod policies_page;
 mod receipts;
 mod replay;
 mod schemas;
 mod sweep;
+mod terminal;
 mod tiers;
 mod trace;
 mod verify_plan;

@@ -138,6 +138,26 @@ impl Test {
     }
 }
 
+/// A sum over units, each as often as it was drawn.
+pub(crate) fn sum(units: &[u64], drawn: Option<&[u32]>) -> f64 {
+    match drawn {
+        None => units.iter().map(|&unit| unit as f64).sum(),
+        Some(drawn) => units.iter().zip(drawn).map(|(&unit, &n)| unit as f64 * f64::from(n)).sum(),
+    }
+}
+
+/// What the same units took, over what they took another, minus 1.
+pub(crate) fn change(mine: &[u64], others: &[u64], draws: Option<&Resamples>) -> Test {
+    let figure = |drawn: Option<&[u32]>| {
+        let (mine, others) = (sum(mine, drawn), sum(others, drawn));
+        if others > 0.0 { mine / others - 1.0 } else { f64::from(u8::from(mine > 0.0)) }
+    };
+    match draws {
+        Some(draws) => draws.test(|drawn| figure(Some(drawn))),
+        None => Test::without_draws(figure(None)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
