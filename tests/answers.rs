@@ -15,7 +15,7 @@ fn printed(arguments: &[&str]) -> String {
 #[test]
 fn every_answer_is_what_its_command_prints() {
     let text = include_str!("../docs/answers.md");
-    for question in (1..=26).filter(|question| *question != 6 && *question != 8) {
+    for question in 1..=26 {
         assert!(text.contains(&format!("\n## {question}. ")), "question {question}");
     }
     assert!(hold(Path::new("docs/answers.md"), printed) >= 40);
@@ -49,7 +49,11 @@ fn every_other_page_is_what_its_commands_print() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let mut pages: Vec<_> = std::fs::read_dir(folder).unwrap().map(|page| page.unwrap()).collect();
     pages.retain(|page| page.path().extension().is_some_and(|ending| ending == "md"));
+    if shared("data/live").is_none() {
+        pages.retain(|page| page.file_name() != "validation.md");
+    }
     pages.retain(|page| !held.iter().any(|name| page.file_name() == *name));
+    assert!(hold(Path::new("README.md"), printed) > 0);
     let held: usize = pages.iter().map(|page| hold(&page.path(), printed)).sum();
     assert!(held > 0);
 }

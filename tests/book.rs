@@ -88,6 +88,21 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+/// What the page on embedding shows in C and Python stands in the examples, which tests run.
+#[test]
+fn embedded_code_is_that_of_the_examples() {
+    let page = std::fs::read_to_string(folder().join("embedding.md")).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("bindings");
+    for (fence, example) in [("c", "c/examples/engine.c"), ("python", "python/examples/engine.py")]
+    {
+        let opening = format!("```{fence}\n");
+        let (_, rest) = page.split_once(&opening).unwrap();
+        let shown = rest.split_once("```").unwrap().0;
+        let stands = std::fs::read_to_string(root.join(example)).unwrap();
+        assert!(shown.lines().count() > 5 && stands.contains(shown), "{example}");
+    }
+}
+
 #[test]
 fn links_are_found_outside_code_alone() {
     assert_eq!(links("a [b](c.md) `[d](e)`\n```\n[f](g)\n```\n[h](i#j)"), ["c.md", "i#j"]);

@@ -20,6 +20,7 @@ mod live;
 mod machines;
 mod misses;
 mod outputs;
+mod packages;
 mod plan;
 mod plots;
 mod policies_page;

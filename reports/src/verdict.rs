@@ -52,15 +52,7 @@ fn ahead(lead: &Lead) -> String {
         return ", as all others".to_owned();
     };
     let less = |of: &Against| format!("{:.1}% less than", -of.change.estimate * 100.0);
-    let rival = |of: &Against| {
-        let differs = |best: &Entrant| best.policy == of.entrant.policy;
-        let told = if lead.best.iter().any(differs) {
-            name_in_full(&of.entrant)
-        } else {
-            one_line(&of.entrant.policy)
-        };
-        told.trim_end_matches(',').to_owned()
-    };
+    let rival = |of: &Against| rival(&of.entrant, &lead.best);
     let mut text = format!(", {} {}, the next", less(next), rival(next));
     for of in more {
         text.push_str(&format!(", and {} {}", less(of), rival(of)));
@@ -68,11 +60,17 @@ fn ahead(lead: &Lead) -> String {
     text
 }
 
-/// Where the policy is the same, what differs.
-fn name_in_full(of: &Entrant) -> String {
-    let miss =
-        of.miss.as_ref().map_or(String::new(), |miss| format!(", misses {}", one_line(miss)));
-    format!("{} with {} scope{miss}", one_line(&of.policy), of.scope.name())
+/// Another's policy; where that is one of the best too, what differs.
+fn rival(of: &Entrant, best: &[Entrant]) -> String {
+    let mut told = one_line(&of.policy);
+    let Some(same) = best.iter().find(|best| best.policy == of.policy) else { return told };
+    if same.scope != of.scope {
+        told.push_str(&format!(" with {} scope", of.scope.name()));
+    }
+    if let Some(miss) = of.miss.as_ref().filter(|_| same.miss != of.miss) {
+        told.push_str(&format!(" with misses {}", one_line(miss)));
+    }
+    told
 }
 
 /// Whether the lead is more than noise, and how often the best leads.
