@@ -197,9 +197,12 @@ fn page() -> String {
         ));
         match picture(policy, folder.path()) {
             Ok(picture) => page.push_str(&format!("```text\n{}```\n\n", picture.text())),
-            Err(_) => page.push_str(
-                "No picture: it is counted, not run by a cache that could be watched.\n\n",
-            ),
+            Err(_) if policy.needs == Need::Embeddings => {
+                page.push_str("No picture: this trace has no conversations.\n\n");
+            }
+            Err(_) => {
+                page.push_str("No picture: its misses are counted, and no cache runs it.\n\n");
+            }
         }
     }
     table(&mut page, "In front of any policy", "--admit NAME", ADMISSIONS);

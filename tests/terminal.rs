@@ -101,7 +101,7 @@ fn curves_stand_above_a_sweep() {
     let flags =
         ["sweep", "--policy", "lru,lfu", "--capacity", "12.5%,25%,50%", "--phase", "decode"];
     let table = stdout(&flags);
-    let lines: Vec<&str> = table.lines().filter(|line| line.contains('█')).collect();
+    let lines: Vec<&str> = table.lines().filter(|line| line.contains('▅')).collect();
     assert!(lines.iter().any(|line| line.starts_with("lru")), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
