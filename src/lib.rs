@@ -39,3 +39,8 @@ pub use hotset_traces as traces;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/conform.md")]
 struct ConformExample;
+
+/// The example of `docs/embedding.md` likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/embedding.md")]
+struct EmbeddingExample;

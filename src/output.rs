@@ -1,5 +1,6 @@
 //! Prints a command's output, or writes it to a file: whole or not at all.
 
+mod colour;
 mod guard;
 
 use std::io::Write;
@@ -66,6 +67,8 @@ pub fn give(output: &Output, args: &OutputArgs) -> Result<(), Fault> {
         sheet.note = with_flags(&sheet.note);
     }
     output.command = session::current().is_none().then(typed);
+    output.colour = args.output.is_none() && session::current().is_none() && colour::is_wanted();
+    output.verdict = output.verdict.map(|answer| with_flags(&answer));
     let text = with_flags(&output.render(args.format.into())?);
     for warning in &output.warnings {
         session::note(format!("warning: {}", visible(&with_flags(warning))));

@@ -27,7 +27,11 @@ fn rows(html: &str, name: &str) -> Vec<BTreeMap<String, Value>> {
 fn line<'a>(text: &'a str, parts: &[&str], name: &str) -> &'a str {
     let heading = |line: &&str| parts.iter().all(|part| line.contains(part));
     let mut below = text.lines().skip_while(|line| !heading(line));
-    let named = |line: &&str| line.trim_start_matches("| ").split(' ').next() == Some(name);
+    // Markdown has the best in bold.
+    let first = |line: &str| {
+        line.trim_start_matches("| ").split(' ').next().map(|word| word.replace("**", ""))
+    };
+    let named = |line: &&str| first(line).as_deref() == Some(name);
     below.find(named).unwrap_or_else(|| panic!("no {name} below {parts:?}"))
 }
 

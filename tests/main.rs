@@ -2,6 +2,7 @@
 
 mod advise;
 mod answers;
+mod book;
 mod common;
 mod compare;
 mod conform;
@@ -19,13 +20,16 @@ mod live;
 mod machines;
 mod misses;
 mod outputs;
+mod packages;
 mod plan;
 mod plots;
+mod policies_page;
 mod receipts;
 mod replay;
 mod sampling;
 mod schemas;
 mod sweep;
+mod terminal;
 mod tiers;
 mod trace;
 mod trace_files;

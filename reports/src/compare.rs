@@ -1,22 +1,38 @@
 //! A comparison laid out: for people a table a size and phase, for CSV one flat table.
 
+use hotset_experiments::{CostUnit, Lead};
 use hotset_sim::{LinkPrice, Prefetch, Report, Row, Settings, TraceSummary, Window};
 
-use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
+use crate::curves::curves;
+use crate::flat::flat_rows;
+use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line, verdict};
 
-/// A comparison in every format.
+/// A comparison in every format; `lead` says who leads it, where there is a choice.
 ///
 /// # Errors
 /// The result cannot be written as JSON.
-pub fn comparison(report: &Report) -> Result<Output, RenderError> {
+pub fn comparison(report: &Report, lead: Option<&Lead>) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets(report, false))?;
     output.wide = Some(sheets(report, true));
+    judge(&mut output, report, lead)?;
     output.flat = Some(flat_rows(&report.settings, &report.rows));
     output.warnings = report.warnings.clone();
+    let answer = verdict::told(report, lead);
     let mut below = beside(report);
     below.extend(crate::sampled::sheet(&report.settings, &report.rows));
-    output.page = Some(crate::page::comparison(report, below));
+    output.page = Some(crate::page::comparison(report, answer, below));
     Ok(output)
+}
+
+/// Says who leads, in words and as figures.
+pub(crate) fn judge(
+    output: &mut Output,
+    report: &Report,
+    lead: Option<&Lead>,
+) -> Result<(), RenderError> {
+    let Some(lead) = lead else { return Ok(()) };
+    output.verdict = Some(verdict::told(report, Some(lead)));
+    output.add("lead", lead)
 }
 
 /// A row with the hit rates of its windows beside it.
@@ -73,6 +89,16 @@ struct Group<'a> {
     rows: Vec<Shown<'a>>,
 }
 
+impl<'a> Group<'a> {
+    /// A table of its rows, the best marked.
+    fn sheet(&self, columns: &Columns<'a, Shown<'a>>, title: &str, unit: CostUnit) -> Sheet {
+        let rows: Vec<&Row> = self.rows.iter().map(|shown| shown.row).collect();
+        let mut sheet = columns.sheet(title, &self.rows);
+        sheet.marked = verdict::best_of(unit, &rows).into_iter().map(|row| (row, 0)).collect();
+        sheet
+    }
+}
+
 /// Rows come policy by policy, each with its phases: a phase's rows are brought together.
 fn groups(report: &Report) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -93,23 +119,26 @@ fn sheets(report: &Report, wide: bool) -> Vec<Sheet> {
     let mut among = Shown::names(report).and(Shown::COUNTS);
     add_prices(&mut among, report, wide);
     let among = among.and(Shown::BOUND);
+    let unit = CostUnit::of(report);
     let mut sheets: Vec<Sheet> =
-        groups.iter().map(|group| among.sheet(&group.title, &group.rows)).collect();
+        groups.iter().map(|group| group.sheet(&among, &group.title, unit)).collect();
     let narrow = !wide && has_prices(report);
     if narrow && sheets.iter().any(|sheet| !crate::terminal::fits(sheet)) {
         let counts = Shown::names(report).and(Shown::COUNTS).and(Shown::BOUND);
         let mut prices = Shown::names(report);
         add_prices(&mut prices, report, wide);
         let two = groups.iter().flat_map(|group| {
-            [counts.sheet(&group.title, &group.rows), prices.sheet("", &group.rows)]
+            [group.sheet(&counts, &group.title, unit), group.sheet(&prices, "", unit)]
         });
         sheets = two.collect();
     }
+    let any_best = sheets.iter().any(|sheet| !sheet.marked.is_empty());
+    sheets.splice(0..0, curves(report));
     if let Some(first) = sheets.first_mut() {
         first.title = format!("{}\n\n{}", headline(&report.trace), first.title);
     }
     if let Some(last) = sheets.last_mut() {
-        last.note = note(report, wide);
+        last.note = note(report, wide, any_best);
     }
     sheets.extend(crate::sampled::sheet(&report.settings, &report.rows));
     sheets.extend(beside(report));
@@ -161,7 +190,7 @@ pub(crate) fn prefetches(report: &Report) -> bool {
     report.settings.serving.prefetch != Prefetch::None
 }
 
-fn note(report: &Report, wide: bool) -> String {
+fn note(report: &Report, wide: bool, any_best: bool) -> String {
     let mut note = "
 hit: share of distinct experts found resident; cold: until the cache was full;
 moved, MiB: experts and MiB copied a token; x Belady: misses over those of
@@ -190,6 +219,14 @@ Belady's MIN at the same size."
                 "\nTransfers alone: `Settings::machine` or `Settings::compute_ms_per_token` adds compute.",
             );
         }
+    }
+    if any_best {
+        note.push_str(match (has_prices(report), wide) {
+            (true, false) => "\n*: least time over the first link, of what an engine can run.",
+            (false, false) => "\n*: least moved, of what an engine can run.",
+            (true, true) => "\nBold: least time over the first link, of what an engine can run.",
+            (false, true) => "\nBold: least moved, of what an engine can run.",
+        });
     }
     note.push_str("\nDefinitions: docs/metrics.md");
     note
@@ -231,69 +268,4 @@ fn has_prices(report: &Report) -> bool {
 fn is_timed(report: &Report) -> bool {
     let links = || report.rows.iter().flat_map(|row| &row.links);
     links().next().is_some() && links().all(|link| link.timeline_ms_per_token.is_some())
-}
-
-/// The prices of a link in CSV.
-type Price = (&'static str, fn(&LinkPrice) -> Option<f64>);
-
-const PRICES: [Price; 4] = [
-    ("serial_ms_per_token", |link| Some(link.serial_ms_per_token)),
-    ("timeline_ms_per_token", |link| link.timeline_ms_per_token),
-    ("prefetch_hidden_ms_per_token", |link| Some(link.prefetch_hidden_ms_per_token)),
-    ("perfect_ms_per_token", |link| Some(link.perfect_ms_per_token)),
-];
-
-/// The columns of a row in CSV, before those of its links.
-const FLAT: &[Field<Row>] = &[
-    Field::flat("policy", |row| row.policy.as_str().into()),
-    Field::flat("scope", |row| row.scope.name().into()),
-    Field::flat("capacity_slots", |row| Cell::Count(u64::from(row.capacity_slots))),
-    Field::flat("capacity_share", |row| Cell::Number(row.capacity_share, 4)),
-    Field::flat("phase", |row| row.phase.name().into()),
-    Field::flat("window", |row| row.window.name().into()),
-    Field::flat("semantics", |row| row.semantics.name().into()),
-    Field::flat("tokens", |row| Cell::Count(row.tokens)),
-    Field::flat("accesses", |row| Cell::Count(row.accesses)),
-    Field::flat("hits", |row| Cell::Count(row.hits)),
-    Field::flat("misses", |row| Cell::Count(row.misses)),
-    Field::flat("hit_rate", |row| Cell::number(row.hit_rate, 6)),
-    Field::flat("demand_fetches", |row| Cell::Count(row.demand_fetches)),
-    Field::flat("unplaced", |row| Cell::Count(row.unplaced)),
-    Field::flat("overflow_events", |row| Cell::Count(row.overflow_events)),
-    Field::flat("prefetches", |row| Cell::Count(row.prefetches)),
-    Field::flat("prefetches_used", |row| Cell::Count(row.prefetches_used)),
-    Field::flat("prefetches_wasted", |row| Cell::Count(row.prefetches_wasted)),
-    Field::flat("prefetches_cancelled", |row| Cell::Count(row.prefetches_cancelled)),
-    Field::flat("host_served", |row| Cell::Count(row.host_served)),
-    Field::flat("refetches", |row| Cell::Count(row.refetches)),
-    Field::flat("moved_per_token", |row| Cell::Number(row.moved_per_token, 4)),
-    Field::flat("mib_per_token", |row| Cell::number(row.mib_per_token, 4)),
-    Field::flat("belady_misses", |row| Cell::Count(row.belady_misses)),
-    Field::flat("belady_ratio", |row| Cell::number(row.belady_ratio, 6)),
-    Field::flat("bound", |row| row.bound.into()),
-];
-
-/// Every row in one table.
-pub(crate) fn flat_rows(settings: &Settings, rows: &[Row]) -> Sheet {
-    let mut columns = Columns::of(FLAT);
-    if rows.iter().any(|row| row.miss.is_some()) {
-        columns.add(Column::left("miss", "miss"), |row: &Row| {
-            row.miss.as_deref().unwrap_or("").into()
-        });
-    }
-    if rows.iter().any(|row| !row.links.is_empty()) {
-        for (index, link) in settings.links.iter().enumerate() {
-            for (name, price) in PRICES {
-                let name = format!("{name}:{link}");
-                columns.add(Column::right(&name, &name), move |row| {
-                    Cell::number(row.links.get(index).and_then(price), 6)
-                });
-            }
-        }
-    }
-    crate::misses::add_flat(&mut columns, settings, rows);
-    crate::loaded::add_flat(&mut columns, settings, rows);
-    crate::tiers::add_flat(&mut columns, rows);
-    crate::sampled::add_flat(&mut columns, settings, rows);
-    columns.sheet("", rows)
 }

@@ -8,8 +8,10 @@ mod clean;
 mod columns;
 mod compare;
 mod csv_export;
+mod curves;
 mod diff;
 mod experiment;
+mod flat;
 mod html;
 mod live;
 mod loaded;
@@ -25,6 +27,7 @@ mod sheet;
 mod sweep;
 mod terminal;
 mod tiers;
+mod verdict;
 mod verified;
 mod what_if;
 
@@ -78,8 +81,12 @@ pub struct Output {
     pub warnings: Vec<String>,
     /// For HTML: the answer, and what is drawn.
     pub page: Option<Page>,
-    /// For HTML: the command that made the result.
+    /// The command that made the result, for HTML.
     pub command: Option<String>,
+    /// The answer, above the tables for people; HTML and JSON have that of the page too.
+    pub verdict: Option<String>,
+    /// Whether a terminal's table is coloured: the answer bold, what is best green.
+    pub colour: bool,
 }
 
 /// Why an output could not be rendered.
@@ -105,8 +112,34 @@ impl Output {
             list => drop(json.insert("results".to_owned(), list)),
         }
         let json = json.into();
-        let (wide, flat, page, command) = (None, None, None, None);
-        Ok(Self { json, sheets, wide, flat, warnings: Vec::new(), page, command })
+        let (wide, flat, page, command, verdict) = (None, None, None, None, None);
+        let warnings = Vec::new();
+        Ok(Self { json, sheets, wide, flat, warnings, page, command, verdict, colour: false })
+    }
+
+    /// Adds a field to the JSON.
+    pub(crate) fn add(&mut self, name: &str, value: &impl Serialize) -> Result<(), RenderError> {
+        let value = serde_json::to_value(value)?;
+        if let serde_json::Value::Object(fields) = &mut self.json {
+            fields.insert(name.to_owned(), value);
+        }
+        Ok(())
+    }
+
+    /// The answer in words, wherever it stands; `None` where there is none.
+    #[must_use]
+    pub fn answer(&self) -> Option<&str> {
+        let of_page = || self.page.as_ref().map(|page| page.verdict.as_str());
+        self.verdict.as_deref().or_else(of_page).filter(|answer| !answer.is_empty())
+    }
+
+    /// The JSON, with the answer behind the schema.
+    fn json(&self) -> Result<String, RenderError> {
+        let mut json = self.json.clone();
+        if let (Some(answer), serde_json::Value::Object(fields)) = (self.answer(), &mut json) {
+            fields.shift_insert(1, "verdict".to_owned(), answer.into());
+        }
+        Ok(clean::json(&serde_json::to_string_pretty(&json)?) + "\n")
     }
 
     /// Renders the output; the text ends with a line break.
@@ -115,10 +148,17 @@ impl Output {
     /// The result does not fit the format.
     pub fn render(&self, format: Format) -> Result<String, RenderError> {
         match format {
-            Format::Json => Ok(clean::json(&serde_json::to_string_pretty(&self.json)?) + "\n"),
-            Format::Table => Ok(join(&self.sheets, terminal::render)),
+            Format::Json => self.json(),
+            Format::Table => {
+                let paint = terminal::Paint::new(self.colour);
+                let answer = self.verdict.as_ref().map(|answer| terminal::answer(answer, paint));
+                let tables = join(&self.sheets, |sheet| terminal::render(sheet, paint));
+                Ok(answer.unwrap_or_default() + &tables)
+            }
             Format::Markdown => {
-                Ok(join(self.wide.as_ref().unwrap_or(&self.sheets), markdown::render))
+                let answer = self.verdict.as_ref().map(|answer| markdown::answer(answer));
+                let tables = join(self.wide.as_ref().unwrap_or(&self.sheets), markdown::render);
+                Ok(answer.unwrap_or_default() + &tables)
             }
             Format::Html => html::render(self),
             Format::Csv => match &self.flat {

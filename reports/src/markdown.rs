@@ -3,6 +3,11 @@
 use crate::Sheet;
 use crate::clean::{one_line, visible};
 
+/// The answer, above all tables.
+pub(crate) fn answer(answer: &str) -> String {
+    format!("**{}**\n\n", inert(&one_line(answer)).replace('*', "\\*"))
+}
+
 /// Title as a heading, table, note.
 pub(crate) fn render(sheet: &Sheet) -> String {
     let mut text = String::new();
@@ -16,8 +21,12 @@ pub(crate) fn render(sheet: &Sheet) -> String {
     });
     line(&mut text, headings);
     line(&mut text, sheet.columns.iter().map(|c| if c.left { ":--" } else { "--:" }.to_owned()));
-    for row in &sheet.rows {
-        line(&mut text, row.iter().map(|cell| escape(&cell.for_people())));
+    for (place, row) in sheet.rows.iter().enumerate() {
+        let bold = |column| if sheet.is_marked(place, column) { "**" } else { "" };
+        let cell = |(column, cell): (usize, &crate::Cell)| {
+            format!("{0}{1}{0}", bold(column), escape(&cell.for_people()))
+        };
+        line(&mut text, row.iter().enumerate().map(cell));
     }
     if !sheet.note.is_empty() {
         text.push_str(&format!("\n{}\n", inert(&visible(&sheet.note))));

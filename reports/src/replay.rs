@@ -2,7 +2,8 @@
 
 use hotset_sim::{Breakdown, LayerRow, LinkPrice, ReplayReport, Row, StepTimes, Window};
 
-use crate::compare::{flat_rows, headline, title};
+use crate::compare::{headline, title};
+use crate::flat::flat_rows;
 use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
 
 /// A replay in full in every format.
@@ -24,7 +25,9 @@ pub fn in_full(report: &ReplayReport) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets)?;
     output.flat = Some(flat_rows(&report.settings, &report.rows));
     output.warnings.clone_from(&report.warnings);
-    output.page = Some(crate::page::in_full(report));
+    let page = crate::page::in_full(report);
+    output.verdict = Some(page.verdict.clone());
+    output.page = Some(page);
     Ok(output)
 }
 

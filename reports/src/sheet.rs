@@ -97,13 +97,27 @@ pub struct Sheet {
     pub rows: Vec<Vec<Cell>>,
     /// Below the table. Empty for none.
     pub note: String,
+    /// Cells that are best, by row and column.
+    pub marked: Vec<(usize, usize)>,
 }
 
 impl Sheet {
     /// An empty table.
     #[must_use]
     pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Self {
-        Self { title: title.into(), columns, rows: Vec::new(), note: String::new() }
+        Self {
+            title: title.into(),
+            columns,
+            rows: Vec::new(),
+            note: String::new(),
+            marked: Vec::new(),
+        }
+    }
+
+    /// Whether a cell is marked as best.
+    #[must_use]
+    pub fn is_marked(&self, row: usize, column: usize) -> bool {
+        self.marked.contains(&(row, column))
     }
 
     /// A two-column table of facts.

@@ -1,25 +1,30 @@
 //! A sweep laid out: for people a table a quantity with a column a policy, for CSV one flat table.
 
+use hotset_experiments::Lead;
 use hotset_sim::{Knee, KneeRule, Report, Row, SweepReport, Window};
 
-use crate::compare::{beside, flat_rows, headline, prefetches};
+use crate::compare::{beside, headline, judge, prefetches};
+use crate::curves::curves;
+use crate::flat::flat_rows;
 use crate::sheet::thousands;
-use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line};
+use crate::{Cell, Column, Columns, Field, Output, RenderError, Sheet, one_line, verdict};
 
 /// Policies beside each other in 80 characters.
 const ABREAST: usize = 6;
 
-/// A sweep in every format.
+/// A sweep in every format; `lead` says who leads it, where there is a choice.
 ///
 /// # Errors
 /// The result cannot be written as JSON.
-pub fn sweep(report: &SweepReport) -> Result<Output, RenderError> {
+pub fn sweep(report: &SweepReport, lead: Option<&Lead>) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets(report))?;
+    judge(&mut output, &report.report, lead)?;
     output.flat = Some(flat_rows(&report.report.settings, &report.report.rows));
     output.warnings = report.report.warnings.clone();
     let mut below = beside(&report.report);
     below.push(knees(&report.knees));
-    output.page = Some(crate::page::comparison(&report.report, below));
+    let answer = verdict::told(&report.report, lead);
+    output.page = Some(crate::page::comparison(&report.report, answer, below));
     Ok(output)
 }
 
@@ -137,7 +142,7 @@ fn sizes<'a>(report: &'a Report) -> Columns<'a, u32> {
 
 fn sheets(sweep: &SweepReport) -> Vec<Sheet> {
     let report = &sweep.report;
-    let mut sheets = Vec::new();
+    let mut sheets = curves(report);
     for group in &Group::all(report) {
         let place = format!("{} · {} scope · ", group.first.phase.name(), group.first.scope.name());
         for quantity in quantities(report) {

@@ -27,7 +27,9 @@ pub fn what_if(report: &WhatIf) -> Result<Output, RenderError> {
     let mut output = Output::new(report, sheets)?;
     output.flat = Some(flat(report));
     output.warnings.clone_from(&report.warnings);
-    output.page = Some(crate::page::what_if(report, table(report)));
+    let page = crate::page::what_if(report, table(report));
+    output.verdict = Some(page.verdict.clone());
+    output.page = Some(page);
     Ok(output)
 }
 

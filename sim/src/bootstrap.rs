@@ -140,6 +140,30 @@ impl Test {
     }
 }
 
+/// A sum over units, each as often as it was drawn.
+#[must_use]
+pub fn drawn_sum(units: &[u64], drawn: Option<&[u32]>) -> f64 {
+    match drawn {
+        None => units.iter().map(|&unit| unit as f64).sum(),
+        Some(drawn) => units.iter().zip(drawn).map(|(&unit, &n)| unit as f64 * f64::from(n)).sum(),
+    }
+}
+
+impl Test {
+    /// What the same units took, over what they took another, minus 1.
+    #[must_use]
+    pub fn of_change(mine: &[u64], others: &[u64], draws: Option<&Resamples>) -> Self {
+        let figure = |drawn: Option<&[u32]>| {
+            let (mine, others) = (drawn_sum(mine, drawn), drawn_sum(others, drawn));
+            if others > 0.0 { mine / others - 1.0 } else { f64::from(u8::from(mine > 0.0)) }
+        };
+        match draws {
+            Some(draws) => draws.test(|drawn| figure(Some(drawn))),
+            None => Self::without_draws(figure(None)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

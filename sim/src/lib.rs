@@ -54,7 +54,7 @@ mod training;
 mod verify_live;
 
 pub use adaptive::AdaptiveSplit;
-pub use bootstrap::{Interval, Resamples, Test};
+pub use bootstrap::{Interval, Resamples, Test, drawn_sum};
 pub use capacity::{Capacity, Scope, even_split};
 pub use columns::check_columns;
 pub use compare::{compare, compare_misses};

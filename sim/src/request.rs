@@ -89,8 +89,9 @@ pub struct CountedUses {
 }
 
 impl Compare {
-    /// The share of the sequences to train on, in percent.
-    pub(crate) fn training_share(&self) -> Option<f64> {
+    /// The share of the sequences to train on, in percent; `None` where nothing is trained.
+    #[must_use]
+    pub fn training_share(&self) -> Option<f64> {
         let trained = self.scopes.contains(&Scope::Adaptive)
             || matches!(&self.serving.prefetch, Prefetch::By(forecast) if forecast.needs_training())
             || self.training.histogram.is_none() && self.places_by_training();
@@ -103,7 +104,8 @@ impl Compare {
     }
 
     /// The trace's shape with the experts' size that was asked for.
-    pub(crate) fn shape(&self, trace: &Trace) -> Shape {
+    #[must_use]
+    pub fn shape(&self, trace: &Trace) -> Shape {
         match self.expert_bytes {
             Some(bytes) => trace.shape().with_expert_bytes(bytes),
             None => trace.shape().clone(),

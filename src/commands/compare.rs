@@ -1,5 +1,6 @@
 //! `hotset compare`.
 
+use hotset::experiments::lead;
 use hotset::sim::compare_misses;
 
 use super::plot;
@@ -13,9 +14,13 @@ use crate::progress::Bar;
 pub fn run(args: &CompareArgs) -> Result<Ending, Fault> {
     let trace = commands::open(args.replay.trace.as_deref())?;
     let requests = requests(&args.replay, &args.capacity, &trace)?;
-    let work = || compare_misses(&trace, &requests, &Bar::new());
-    let report = with_threads(args.replay.threads, work)??;
-    let output = hotset::reports::comparison(&report)?;
+    let work = || -> Result<_, Fault> {
+        let report = compare_misses(&trace, &requests, &Bar::new())?;
+        let lead = lead(&trace, &requests, &report, &Bar::new())?;
+        Ok((report, lead))
+    };
+    let (report, lead) = with_threads(args.replay.threads, work)??;
+    let output = hotset::reports::comparison(&report, lead.as_ref())?;
     plot::give(&output, args.plot.as_deref())?;
     let links = requests.first().map_or(&[][..], |request| &request.value.links);
     give_priced(output, &args.replay.time, links, &args.output)?;

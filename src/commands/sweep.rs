@@ -1,6 +1,7 @@
 //! `hotset sweep`.
 
-use hotset::sim::{Sweep, sweep, sweep_part};
+use hotset::experiments::lead;
+use hotset::sim::{Named, Sweep, sweep, sweep_part};
 
 use super::plot;
 use super::request::{give_priced, request, with_threads};
@@ -28,9 +29,14 @@ pub fn run(args: &SweepArgs) -> Result<Ending, Fault> {
         session::note(format!("{path}: replays {first}..{end} of {all}"));
         return Ok(Ending::Passed);
     }
-    let work = || sweep(&trace, &request, &Bar::new());
-    let report = with_threads(args.replay.threads, work)??;
-    let output = hotset::reports::sweep(&report)?;
+    let work = || -> Result<_, Fault> {
+        let report = sweep(&trace, &request, &Bar::new())?;
+        let asked = Named::new("", request.compare.clone());
+        let lead = lead(&trace, &[asked], &report.report, &Bar::new())?;
+        Ok((report, lead))
+    };
+    let (report, lead) = with_threads(args.replay.threads, work)??;
+    let output = hotset::reports::sweep(&report, lead.as_ref())?;
     plot::give(&output, args.plot.as_deref())?;
     give_priced(output, &args.replay.time, &request.compare.links, &args.output)?;
     Ok(Ending::Passed)

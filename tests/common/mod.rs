@@ -1,11 +1,19 @@
 //! What the tests of the whole share: running the binary, and finding `../shared`.
 
-use std::path::PathBuf;
+pub mod console;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Runs `hotset` with these arguments.
 pub fn hotset(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hotset")).args(args).output().expect("the binary runs")
+}
+
+/// The same in a folder.
+pub fn hotset_in(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotset"));
+    command.args(args).current_dir(folder).output().expect("the binary runs")
 }
 
 /// Standard output of a run that must succeed.

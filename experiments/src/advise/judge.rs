@@ -7,9 +7,9 @@ use hotset_traces::Trace;
 use super::grid::{Grid, PLAIN, Served};
 use super::run::{Ran, RanGrid, RanLink};
 use super::{Advice, Advise, Answer, BoundBy, Ranked, sentence};
-use crate::Test;
 use crate::compared::LEVEL;
 use crate::{Interval, Resamples, Tested};
+use crate::{Test, drawn_sum};
 
 /// Draws where few settings are compared.
 const DRAWS: usize = 2_000;
@@ -177,38 +177,23 @@ impl Judge<'_> {
     fn time(&self, ran: &Ran) -> Interval {
         let whole = ms_per_token(ran);
         let Some(draws) = self.draws else { return Test::without_draws(whole).interval };
-        let steps = sum(&ran.unit_ps, None);
+        let steps = drawn_sum(&ran.unit_ps, None);
         let scale = if steps > 0.0 { ran.spent.wall() as f64 / steps } else { 1.0 };
         let figure = |drawn: &[u32]| {
-            let tokens = sum(&self.ran.unit_tokens, Some(drawn));
-            sum(&ran.unit_ps, Some(drawn)) * scale / 1e9 / tokens
+            let tokens = drawn_sum(&self.ran.unit_tokens, Some(drawn));
+            drawn_sum(&ran.unit_ps, Some(drawn)) * scale / 1e9 / tokens
         };
         Interval { estimate: whole, ..draws.interval(figure) }
     }
 
     /// Timeline over another's on the same units, minus 1.
     fn change(&self, ran: &Ran, other: &Ran) -> Test {
-        let figure = |drawn: Option<&[u32]>| {
-            let (mine, others) = (sum(&ran.unit_ps, drawn), sum(&other.unit_ps, drawn));
-            if others > 0.0 { mine / others - 1.0 } else { f64::from(u8::from(mine > 0.0)) }
-        };
-        match self.draws {
-            Some(draws) => draws.test(|drawn| figure(Some(drawn))),
-            None => Test::without_draws(figure(None)),
-        }
+        Test::of_change(&ran.unit_ps, &other.unit_ps, self.draws)
     }
 }
 
 fn ms_per_token(ran: &Ran) -> f64 {
     ran.spent.wall() as f64 / 1e9 / ran.bucket.tokens.max(1) as f64
-}
-
-/// A sum over units, each as often as it was drawn.
-fn sum(units: &[u64], drawn: Option<&[u32]>) -> f64 {
-    match drawn {
-        None => units.iter().map(|&unit| unit as f64).sum(),
-        Some(drawn) => units.iter().zip(drawn).map(|(&unit, &n)| unit as f64 * f64::from(n)).sum(),
-    }
 }
 
 /// What takes most of the time; waiting that no policy could spare is the capacity's.

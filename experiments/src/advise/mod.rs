@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::{ExperimentError, Interval, Tested};
 
+pub(crate) use run::unit_times;
 pub use sentence::leading;
 
 /// What is to be advised on.

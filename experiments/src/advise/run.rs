@@ -69,6 +69,21 @@ pub(super) fn run(
     })
 }
 
+/// What the steps of one setting (a policy, a scope, a capacity, a link) took by unit, in
+/// picoseconds, and what the units are; no unit where its policy was left out.
+pub(crate) fn unit_times(
+    trace: &Trace,
+    request: &Compare,
+    phase: Phase,
+    progress: &impl ReplayProgress,
+) -> Result<(Vec<u64>, &'static str), ExperimentError> {
+    let parts = Parts::of(trace, request)?;
+    let prepared = Preparation::of(&parts, request)?;
+    let units = Units::of(prepared.trace(), prepared.steps(), request.phase, phase);
+    let ran = run_request(trace, request, phase, progress)?.into_iter().next();
+    Ok((ran.map_or_else(Vec::new, |ran| ran.unit_ps), units.what))
+}
+
 /// Every policy at every size; what would take too much memory is left out.
 fn run_request(
     trace: &Trace,

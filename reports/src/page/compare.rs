@@ -2,7 +2,7 @@
 
 use hotset_sim::{Breakdown, LinkPrice, Report, Row, Settings, Window};
 
-use super::{Data, Figure, Page, Shape, positive, told, verdict};
+use super::{Data, Figure, Page, Shape, positive, told};
 use crate::{Cell, Columns, Field, Sheet, one_line};
 
 /// A row over one link; over none where nothing is priced.
@@ -92,14 +92,14 @@ pub(super) const PARTS: [&str; 7] = [
     "drained_ms",
 ];
 
-/// The page; `sheets` are the tables below it.
-pub(crate) fn comparison(report: &Report, sheets: Vec<Sheet>) -> Page {
+/// The page, with its answer; `sheets` are the tables below it.
+pub(crate) fn comparison(report: &Report, verdict: String, sheets: Vec<Sheet>) -> Page {
     let sheet = Columns::of(Over::COLUMNS)
         .sheet("every policy, size, phase and link", Over::all(&report.settings, &report.rows));
     let figures = figures(&sheet);
     Page {
         title: format!("Expert caches on {}", one_line(&report.trace.name)),
-        verdict: verdict::of_comparison(report),
+        verdict,
         data: vec![Data {
             name: "rows",
             sheet,

@@ -8,7 +8,6 @@ mod experiment;
 mod live;
 mod plan;
 mod replay;
-pub(crate) mod verdict;
 
 use serde::Serialize;
 
