@@ -13,6 +13,7 @@
 //! layers of more than 128 experts are shared (`Pairs`). Arithmetic is the same on every machine:
 //! additions, multiplications and divisions of 32-bit floats in a fixed order, and integers.
 
+mod block;
 mod guard;
 mod model;
 mod pairs;
