@@ -1,5 +1,6 @@
 //! td-pairs' model: what every expert is worth, and the least worth resident of each layer.
 
+use super::AblatedPart;
 use super::block::{
     Block, Common, FEATURES, HALF_LIVES, IDLE, IN_USE, Lanes, SCALE, dither, lowest,
 };
@@ -68,6 +69,8 @@ pub(super) struct Model {
     /// The layer of each key.
     of_key: Vec<u32>,
     weights: [f32; FEATURES],
+    /// Of what is left out weights stay at nothing, and sets are empty.
+    without: AblatedPart,
     /// Share that a visit without use leaves, and that a use adds.
     decays: [(f32, f32); 2],
     gamma: f32,
@@ -81,7 +84,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(pool: &PoolShape) -> Self {
+    pub(super) fn new(pool: &PoolShape, without: AblatedPart) -> Self {
         let ends = pool.layer_bases.iter().skip(1).copied().chain([pool.keys]);
         let many = pool.layers() > 1;
         let layers: Vec<Layer> = pool
@@ -109,7 +112,12 @@ impl Model {
             least_worths: vec![NOBODY.0; pool.layers() as usize],
             least_keys: vec![NOBODY.1; pool.layers() as usize],
             of_key: pool.layer_of_keys(),
-            weights: [-1.7, 0.75, 2.0],
+            weights: [
+                -1.7,
+                if without == AblatedPart::Fast { 0.0 } else { 0.75 },
+                if without == AblatedPart::Slow { 0.0 } else { 2.0 },
+            ],
+            without,
             decays: HALF_LIVES.map(|half_life| {
                 let left = libm::exp2f(-1.0 / half_life);
                 (left, 1.0 - left)
@@ -151,6 +159,13 @@ impl Model {
         let layer = &self.layers[self.of_key[key as usize] as usize];
         let (block, lane) = layer.place(key);
         layer.blocks[block].held[lane] != f32::INFINITY
+    }
+
+    /// The layer of a key, and what it is worth at that layer's next visit.
+    pub(super) fn worth(&self, key: Key) -> (usize, f32) {
+        let number = self.of_key[key as usize] as usize;
+        let (block, lane) = self.layers[number].place(key);
+        (number, self.layers[number].blocks[block].worths[lane])
     }
 
     #[inline(always)]
@@ -241,8 +256,15 @@ impl Model {
         let layer = &mut self.layers[self.current];
         let (base, blocks) = (layer.base, layer.blocks.len());
         let own_set = RowSet::of(set.iter().map(|&key| key - base));
-        let before_set = if layer.before.is_some() { self.latest } else { RowSet::EMPTY };
+        let before_set = match (&layer.before, self.without) {
+            (None, _) | (_, AblatedPart::Before | AblatedPart::Pairs) => RowSet::EMPTY,
+            _ => self.latest,
+        };
         self.latest = own_set;
+        let own_set = match self.without {
+            AblatedPart::Own | AblatedPart::Pairs => RowSet::EMPTY,
+            _ => own_set,
+        };
         let used = &mut self.used[..blocks];
         for &key in set {
             let id = (key - base) as usize;
@@ -284,6 +306,11 @@ impl Model {
         let rate = WEIGHT_RATE * (1.0 / (1.0 + self.events as f32 / 100_000.0)).max(0.1);
         for (weight, lanes) in self.weights.iter_mut().zip(gradient) {
             *weight += rate * lanes.into_iter().fold(0.0, |sum, lane| sum + lane);
+        }
+        match self.without {
+            AblatedPart::Fast => self.weights[1] = 0.0,
+            AblatedPart::Slow => self.weights[2] = 0.0,
+            _ => {}
         }
         self.events = self.events.saturating_add(1);
     }
