@@ -43,6 +43,12 @@ impl PoolShape {
         self.layer_bases.len() as u32
     }
 
+    /// Keys of the layer that has most.
+    pub(crate) fn widest_layer(&self) -> u32 {
+        let ends = self.layer_bases.iter().skip(1).copied().chain([self.keys]);
+        self.layer_bases.iter().zip(ends).map(|(&base, end)| end - base).max().unwrap_or(0)
+    }
+
     /// The layer of every key, one entry a key.
     #[must_use]
     pub fn layer_of_keys(&self) -> Vec<u32> {

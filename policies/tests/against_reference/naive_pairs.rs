@@ -76,15 +76,46 @@ impl NaiveTdPairs {
             layer: 0,
             residents: BTreeSet::new(),
             recency: Vec::new(),
-            credit: 192 * (2 + slots * (keys - slots) / (48 * keys)),
+            credit: 0,
             pool: pool.clone(),
         }
     }
 
+    /// What LRU holds, the least recent first.
+    fn shadow(&self) -> &[Key] {
+        &self.recency[self.recency.len().saturating_sub(self.pool.capacity as usize)..]
+    }
+
+    fn worth(&self, key: Key) -> f32 {
+        let layers = self.pool.layer_bases.len() as f64;
+        let off = layers_ahead(&self.pool, self.layer, key);
+        self.known[&key].worth + (libm::log2(self.gamma) * off / layers) as f32
+    }
+
+    /// The victim for a key that comes in.
+    fn victim(&self, incoming: Key, may_evict: &dyn Fn(Key) -> bool) -> Option<Key> {
+        let least = self.least_worth(may_evict)?;
+        let shadow = self.shadow();
+        let debt = shadow.iter().filter(|key| !self.residents.contains(key)).count() as i64;
+        let both_miss = !shadow.contains(&incoming);
+        let full = shadow.len() == self.pool.capacity as usize;
+        let leaves = if both_miss && full { shadow.first().copied() } else { None };
+        let forgiven = leaves.is_some_and(|key| key == least || !self.residents.contains(&key));
+        if !shadow.contains(&least) || self.credit >= 128 * (debt + 1) || forgiven {
+            return Some(least);
+        }
+        let here = |key: &Key| self.residents.contains(key);
+        let kept = self.recency.iter().copied().filter(|key| here(key) && !shadow.contains(key));
+        let spared: Vec<Key> = kept.take(16).chain(leaves.filter(here)).collect();
+        let allowed = spared.into_iter().filter(|&key| may_evict(key));
+        let chosen = allowed.min_by(|&a, &b| self.worth(a).total_cmp(&self.worth(b)));
+        let mut all = self.recency.iter().copied();
+        chosen.or_else(|| all.find(|key| here(key) && may_evict(*key)))
+    }
+
     fn touch(&mut self, key: Key) {
-        let shadow = self.recency.len().saturating_sub(self.pool.capacity as usize);
-        if !self.recency[shadow..].contains(&key) {
-            self.credit = (self.credit + 193).min(192 * i64::from(self.pool.capacity));
+        if !self.shadow().contains(&key) {
+            self.credit = (self.credit + 129).min(128 * i64::from(self.pool.capacity));
         }
         self.recency.retain(|&other| other != key);
         self.recency.push(key);
@@ -128,12 +159,9 @@ impl NaiveTdPairs {
     }
 
     fn least_worth(&self, may_evict: &dyn Fn(Key) -> bool) -> Option<Key> {
-        let layers = self.pool.layer_bases.len() as f64;
         let score = |key: Key| {
-            let off = layers_ahead(&self.pool, self.layer, key);
-            let discount = (libm::log2(self.gamma) * off / layers) as f32;
             // Equals of two layers: that which is asked first.
-            (self.known[&key].worth + discount, off, key)
+            (self.worth(key), layers_ahead(&self.pool, self.layer, key), key)
         };
         let candidates = |idle: bool| {
             let may = |key: &Key| may_evict(*key) && !(idle && self.running.contains(key));
@@ -152,17 +180,11 @@ impl Naive for NaiveTdPairs {
     fn admit(&mut self, key: Key, may_evict: &dyn Fn(Key) -> bool) -> Option<Vec<Key>> {
         let mut left = Vec::new();
         if self.residents.len() == self.pool.capacity as usize {
-            let lessons = 32 * self.pool.layer_bases.len() as u32;
-            let victim = if self.credit < 0 || self.events < lessons {
-                let here = |key: &Key| self.residents.contains(key) && may_evict(*key);
-                self.recency.iter().copied().find(here)
-            } else {
-                self.least_worth(may_evict)
-            }?;
+            let victim = self.victim(key, may_evict)?;
             self.residents.remove(&victim);
             left.push(victim);
         }
-        self.credit -= 192;
+        self.credit -= 128;
         self.touch(key);
         self.residents.insert(key);
         Some(left)

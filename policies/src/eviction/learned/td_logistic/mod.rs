@@ -96,6 +96,8 @@ struct Expert {
 #[derive(Debug, Clone)]
 pub struct TdLogisticRanking {
     transitions: Transitions,
+    /// Transition chances of the present layer's experts.
+    chances: Vec<f64>,
     experts: Vec<Expert>,
     weights: Vector,
     layers: Vec<u32>,
@@ -137,6 +139,7 @@ impl TdLogistic {
         let new = Expert { features: features(&ages[0], 0, &[0.0; 4], 0.0), ..Expert::default() };
         let ranking = TdLogisticRanking {
             transitions: Transitions::new(pool),
+            chances: vec![0.0; pool.widest_layer() as usize],
             experts: vec![new; pool.keys as usize],
             weights: [-2.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
             layers: pool.layer_of_keys(),
@@ -198,6 +201,7 @@ impl Listed for TdLogistic {
         sum([
             ResidentSet::memory(pool.keys),
             Transitions::memory(pool),
+            array::<f64>(pool.widest_layer()),
             array::<Expert>(pool.keys),
             array::<u32>(pool.keys),
             array::<u32>(pool.layers()),
@@ -248,10 +252,11 @@ impl Ranking for TdLogisticRanking {
             expert.last = *visits;
         }
         let keys = self.transitions.keys(event.layer);
-        let chances = &self.transitions.chances()[keys.clone()];
+        let chances = &mut self.chances[..keys.len()];
+        self.transitions.chances(event.layer, chances);
         let experts = &mut self.experts[keys];
         let mut gradient = [0.0; FEATURES];
-        for (expert, &chance) in experts.iter_mut().zip(chances) {
+        for (expert, &mut chance) in experts.iter_mut().zip(chances) {
             let before = std::mem::take(&mut expert.features);
             let age = (*visits - expert.last).min(OLDEST as u32);
             let tau = 0.25 * libm::log(chance + 0.003) + 1.0;

@@ -3,22 +3,22 @@
 //! What LRU would hold and what the policy holds lies in one list by recency. LRU's residents are
 //! its first `capacity` keys, so the shadow costs a move in a list for each use and no search; and
 //! whoever is behind them is the policy's, so LRU's choice of a victim is close to the end.
+//!
+//! The bound: were LRU to choose from now on, the policy would miss at most each key once more that
+//! the shadow holds and it does not, its `debt`; for LRU evicts those first that the shadow does not
+//! hold. So the debt is kept at or below what is saved and one of `MISS` of the shadow's misses: then
+//! the policy never misses more than LRU and that one of so many, whatever is asked for. Victims that
+//! LRU does not hold, or lets go at the same moment, owe nothing; others only where enough is saved.
+//! What learning is good at it soon does often, for what it saves lets it differ in more.
 
 use crate::policy::Key;
 use crate::structures::list::{Links, List};
 use crate::structures::memory::{array, sum};
 
-/// A miss in units of the credit.
-const MISS: i64 = 192;
-/// Visits of every layer that LRU serves at first, while the model learns.
-const LESSONS: u64 = 32;
-
-/// Misses that learning may cost beyond LRU's before LRU takes over, beside one of `MISS`: few
-/// where few experts are absent, for then few are missed at all.
-fn slack(keys: u32, capacity: u32) -> i64 {
-    let (keys, capacity) = (i64::from(keys.max(1)), i64::from(capacity.min(keys)));
-    2 + capacity * (keys - capacity) / (48 * keys)
-}
+/// A miss in units of the credit: for each of LRU's, one of so many may be added.
+const MISS: i64 = 128;
+/// Keys among which the policy chooses where nothing more may be owed.
+const CHOICES: usize = 16;
 
 /// Who holds a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub(super) struct Guard {
     edge: Option<Key>,
     held: u32,
     capacity: u32,
-    /// Misses that LRU had and the policy had not, in 192ths; each of LRU's gives one in addition.
+    /// Misses that LRU had and the policy had not, in 128ths; each of LRU's gives one in addition.
     credit: i64,
-    /// Events until LRU is no longer asked first.
-    lessons: u64,
+    /// Keys that the shadow holds and the policy does not.
+    debt: u32,
 }
 
 impl Guard {
-    pub(super) fn new(keys: u32, layers: u32, capacity: u32) -> Self {
+    pub(super) fn new(keys: u32, capacity: u32) -> Self {
         let recency = Links::new(keys, 1);
         Self {
             list: recency.list(0),
@@ -54,8 +54,8 @@ impl Guard {
             edge: None,
             held: 0,
             capacity,
-            credit: slack(keys, capacity) * MISS,
-            lessons: LESSONS * u64::from(layers),
+            credit: 0,
+            debt: 0,
         }
     }
 
@@ -64,16 +64,32 @@ impl Guard {
         sum([Links::memory(keys, 1), array::<Holders>(keys)])
     }
 
-    /// Whether the policy has missed so much more than LRU that LRU should choose.
+    /// Whether LRU lets its last go for `incoming`.
     #[inline(always)]
-    pub(super) fn is_worse_than_lru(&self) -> bool {
-        self.credit < 0 || self.lessons > 0
+    fn leaves(&self, incoming: Option<Key>) -> Option<Key> {
+        let both_miss = incoming.is_some_and(|key| !self.holders[key as usize].shadow);
+        self.edge.filter(|_| both_miss && self.held == self.capacity)
     }
 
-    /// An event begins.
+    /// Whether the policy may let a key go for `incoming`: nothing more is owed, or enough is saved.
     #[inline(always)]
-    pub(super) fn begin_event(&mut self) {
-        self.lessons = self.lessons.saturating_sub(1);
+    pub(super) fn may_spare(&self, key: Key, incoming: Option<Key>) -> bool {
+        if !self.holders[key as usize].shadow || self.credit >= MISS * (i64::from(self.debt) + 1) {
+            return true;
+        }
+        // A debt that is forgiven at the same moment makes room for another.
+        let leaves = self.leaves(incoming);
+        leaves.is_some_and(|edge| edge == key || !self.holders[edge as usize].policy)
+    }
+
+    /// Keys that may go without anything more being owed: the least recent that LRU does not hold,
+    /// some of them, and the one that it lets go for `incoming`.
+    #[inline(always)]
+    pub(super) fn spared(&self, incoming: Option<Key>) -> impl Iterator<Item = Key> {
+        let last = self.recency.back(self.list);
+        let ahead = std::iter::successors(last, |&key| self.recency.toward_front(key));
+        let kept = ahead.take_while(|&key| !self.holders[key as usize].shadow).take(CHOICES);
+        kept.chain(self.leaves(incoming).filter(|&edge| self.holders[edge as usize].policy))
     }
 
     /// The least recently used of the policy's keys that are wanted.
@@ -93,15 +109,20 @@ impl Guard {
     #[inline(always)]
     pub(super) fn miss(&mut self, key: Key) {
         self.credit -= MISS;
-        self.holders[key as usize].policy = true;
+        let holders = &mut self.holders[key as usize];
+        holders.policy = true;
+        self.debt -= u32::from(holders.shadow);
         self.used(key);
     }
 
     /// The policy's key leaves.
     #[inline(always)]
     pub(super) fn left(&mut self, key: Key) {
-        self.holders[key as usize].policy = false;
-        if !self.holders[key as usize].shadow {
+        let holders = &mut self.holders[key as usize];
+        holders.policy = false;
+        if holders.shadow {
+            self.debt += 1;
+        } else {
             self.recency.unlink(key);
         }
     }
@@ -140,6 +161,7 @@ impl Guard {
             let holders = &mut self.holders[edge as usize];
             holders.shadow = false;
             if !holders.policy {
+                self.debt -= 1;
                 self.recency.unlink(edge);
             }
         }
@@ -159,6 +181,10 @@ impl Guard {
         }
         let count = |holds: fn(&Holders) -> bool| self.holders.iter().filter(|h| holds(h)).count();
         let (shadowed, held) = (count(|h| h.shadow), count(|h| h.shadow || h.policy));
+        let owed = count(|h| h.shadow && !h.policy);
+        if owed != self.debt as usize {
+            return Err(format!("{owed} keys are owed, {} counted", self.debt));
+        }
         if shadowed != self.held as usize || self.held > self.capacity || held != listed as usize {
             return Err(format!(
                 "{shadowed} of {held} shadowed; {} of {listed} counted",

@@ -13,6 +13,7 @@
 //! layers of more than 128 experts are shared (`Pairs`). Arithmetic is the same on every machine:
 //! additions, multiplications and divisions of 32-bit floats in a fixed order, and integers.
 
+mod block;
 mod guard;
 mod model;
 mod pairs;
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::occupancy::{Occupancy, counted_in};
 use crate::registry::{Listed, share};
 use crate::structures::memory::{array, sum};
-use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape};
+use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
 use guard::Guard;
 use model::Model;
 
@@ -32,7 +33,7 @@ use model::Model;
 const INFO: PolicyInfo = PolicyInfo {
     name: "td-pairs",
     summary: "learns online when each expert is needed next (pairs)",
-    definition: "p = sigma(z) estimates G^(visits of the layer until the next use - 1), G = gamma + widen * slots/experts. z = w.f + c * (sum of P[a][i] over a in the layer's present set + sum of X[b][i] over b in the event before this one, none in a pool of one layer), the first 32 of either set, c = min(1, 16 / their number). f = (1, 0.25 ln(s_j) + 1 for half-lives of 6 and 32 visits), s_j the decayed share of visits that used it, 0.003 more. w starts at (-1.7, 0.75, 2), p at 0.02, pairs at 0. At an event, for each expert i of the layer: f and z anew, p' = sigma(z), y = 1 if used, else G p', e = y - p; w += 0.003 max(0.1, 1/(1 + events/100000)) * sum of e f as it was; P[a][i], X[b][i] of the layer's visit before += 0.1 c max(0.1, 1/(1 + visits/1000)) e; p = p'. Pairs are 16-bit numbers of 1/2048, steps rounded with a dither, row a is a mod min(experts, 2^15/experts); logarithms are straight between powers of two. Victim: smallest log2(p) + log2(G) off/L, off = its layer - this one (+ L if <= 0), none of this event. In the first 32 visits, and while misses exceed a shadow LRU's by more than 2 + slots (1 - slots/experts) / 48 and one of 192 of those, the least recent.",
+    definition: "p = sigma(z) estimates G^(visits of the layer until the next use - 1), G = gamma + widen * slots/experts. z = w.f + c * (sum of P[a][i] over a in the layer's present set + sum of X[b][i] over b in the event before this one, none in a pool of one layer), the first 32 of either set, c = min(1, 16 / their number). f = (1, 0.25 ln(s_j) + 1 for half-lives of 6 and 32 visits), s_j the decayed share of visits that used it, 0.003 more. w starts at (-1.7, 0.75, 2), p at 0.02, pairs at 0. At an event, for each expert i of the layer: f and z anew, p' = sigma(z), y = 1 if used, else G p', e = y - p; w += 0.003 max(0.1, 1/(1 + events/100000)) * sum of e f as it was; P[a][i], X[b][i] of the layer's visit before += 0.1 c max(0.1, 1/(1 + visits/1000)) e; p = p'. Pairs are 16-bit numbers of 1/2048, steps rounded with a dither, row a is a mod min(experts, 2^15/experts); logarithms are straight between powers of two. Victim: smallest log2(p) + log2(G) off/L, off = its layer - this one (+ L if <= 0), none of this event; but what LRU would hold and the policy does not stays within what it missed less than LRU (at most the slots) and one of 128 of LRU's misses: else the smallest of the 16 least recent that LRU does not hold and of the one that LRU lets go.",
     source: "hotset; temporal differences: R. S. Sutton, Machine Learning 3, 1988",
     needs: Need::Nothing,
     parameters: &[
@@ -51,8 +52,32 @@ const INFO: PolicyInfo = PolicyInfo {
             default: "true",
             meaning: "whether a shadow LRU bounds what learning may cost",
         },
+        Parameter {
+            name: "without",
+            default: "nothing",
+            meaning: "what an ablation leaves out: own, before, pairs (both), fast or slow",
+        },
     ],
 };
+
+/// A part of the model that an ablation leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AblatedPart {
+    /// All is there.
+    #[default]
+    Nothing,
+    /// Pairs with the layer's own present set.
+    Own,
+    /// Pairs with the event before.
+    Before,
+    /// All pairs.
+    Pairs,
+    /// The share of uses with a half-life of 6 visits.
+    Fast,
+    /// The share of uses with a half-life of 32 visits.
+    Slow,
+}
 
 /// Parameters of [`TdPairs`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -64,11 +89,13 @@ pub struct TdPairsConfig {
     pub widen: f64,
     /// Whether a shadow LRU bounds what learning may cost.
     pub guard: bool,
+    /// What an ablation leaves out.
+    pub without: AblatedPart,
 }
 
 impl Default for TdPairsConfig {
     fn default() -> Self {
-        Self { gamma: 0.75, widen: 0.2, guard: true }
+        Self { gamma: 0.75, widen: 0.2, guard: true, without: AblatedPart::Nothing }
     }
 }
 
@@ -91,6 +118,8 @@ pub struct TdPairs {
     config: TdPairsConfig,
     layer: u32,
     keys: u32,
+    /// Who a victim is looked for.
+    incoming: Option<Key>,
 }
 
 impl TdPairs {
@@ -98,13 +127,14 @@ impl TdPairs {
     #[must_use]
     pub fn new(pool: &PoolShape, config: &TdPairsConfig) -> Self {
         let mut policy = Self {
-            model: Model::new(pool),
-            guard: config.guard.then(|| Guard::new(pool.keys, pool.layers(), pool.capacity)),
+            model: Model::new(pool, config.without),
+            guard: config.guard.then(|| Guard::new(pool.keys, pool.capacity)),
             slots: Occupancy::new(pool.capacity),
             discounts: vec![0.0; pool.layers() as usize + 1],
             config: *config,
             layer: 0,
             keys: pool.keys,
+            incoming: None,
         };
         policy.set_horizon();
         policy
@@ -130,6 +160,14 @@ impl TdPairs {
             }
             _ => self.least_allowed(may_leave),
         }
+    }
+
+    /// What a key is worth, discounted to its layer's next visit.
+    fn worth(&self, key: Key) -> f32 {
+        let (layer, worth) = self.model.worth(key);
+        let layers = self.discounts.len() - 1;
+        let ahead = if layer > self.layer as usize { 0 } else { layers };
+        worth + self.discounts[layer + ahead - self.layer as usize]
     }
 
     /// The same where that one may not leave, or nobody but experts in use is there.
@@ -193,6 +231,14 @@ impl Policy for TdPairs {
     }
 
     #[inline(always)]
+    fn make_room<R: Room>(&mut self, key: Key, room: &mut R) -> bool {
+        self.incoming = Some(key);
+        let free = self.free_a_slot(room);
+        self.incoming = None;
+        free
+    }
+
+    #[inline(always)]
     fn enter(&mut self, key: Key) {
         if let Some(guard) = &mut self.guard {
             guard.miss(key);
@@ -202,10 +248,15 @@ impl Policy for TdPairs {
 
     #[inline(always)]
     fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let least = self.least_worth(&may_leave)?;
         let victim = match &self.guard {
-            Some(guard) if guard.is_worse_than_lru() => guard.least_recent(may_leave),
-            _ => self.least_worth(may_leave),
-        }?;
+            Some(guard) if !guard.may_spare(least, self.incoming) => {
+                let spared = guard.spared(self.incoming).filter(|&key| may_leave(key));
+                let worth = |&a: &Key, &b: &Key| self.worth(a).total_cmp(&self.worth(b));
+                spared.min_by(worth).or_else(|| guard.least_recent(&may_leave)).unwrap_or(least)
+            }
+            _ => least,
+        };
         self.discard(victim);
         Some(victim)
     }
@@ -229,9 +280,6 @@ impl Policy for TdPairs {
     #[inline(always)]
     fn begin_event(&mut self, event: &Event<'_>) {
         self.layer = event.layer;
-        if let Some(guard) = &mut self.guard {
-            guard.begin_event();
-        }
         self.model.visit(event.layer, event.keys);
     }
 

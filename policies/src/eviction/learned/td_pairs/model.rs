@@ -1,45 +1,15 @@
 //! td-pairs' model: what every expert is worth, and the least worth resident of each layer.
 
+use super::AblatedPart;
+use super::block::{
+    Block, Common, FEATURES, HALF_LIVES, IDLE, IN_USE, Lanes, SCALE, dither, lowest,
+};
 use super::pairs::{LANES, Pairs, Row, RowSet};
 use crate::policy::{Key, PoolShape};
 use crate::structures::memory::{array, sum};
 
-type Lanes = [f32; LANES];
-
-const HALF_LIVES: [f32; 2] = [6.0, 32.0];
-const FEATURES: usize = 1 + HALF_LIVES.len();
-/// A share never falls below this, so that its logarithm has an end.
-const FLOOR: f32 = 0.003;
-/// 0.25 ln(2): the features are natural logarithms.
-const PER_OCTAVE: f32 = 0.173_286_8;
-/// Numbers of a pair's weight in one of a logit.
-const SCALE: f32 = 2048.0;
 const WEIGHT_RATE: f32 = 0.003;
 const PAIR_RATE: f32 = 0.1;
-/// Added to the worth of an expert in use.
-const IN_USE: f32 = 1024.0;
-/// 1.5 * 2^23: added to a small number, it rounds it to a whole one in the lowest bits.
-const ROUNDER: f32 = 12_582_912.0;
-
-/// Eight experts of a layer.
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    /// Decayed shares of the layer's visits that used them, by half-life, floor included.
-    shares: [Lanes; 2],
-    /// The estimates p.
-    chances: Lanes,
-    /// log2 of them.
-    worths: Lanes,
-    /// The same for residents; infinity for the absent.
-    held: Lanes,
-}
-
-const UNUSED: Block = Block {
-    shares: [[FLOOR; LANES]; 2],
-    chances: [0.02; LANES],
-    worths: [-5.643_856; LANES],
-    held: [f32::INFINITY; LANES],
-};
 
 /// A resident's worth and its key; infinity where there is none.
 type Least = (f32, Key);
@@ -83,23 +53,10 @@ impl Layer {
         let (worth, index) = least;
         let Some(block) = self.blocks.get(index) else { return NOBODY };
         // One in use may be worth the same.
-        let idle = used.map_or([0.0; LANES], |used| used[index]);
-        let mut lanes = block.held.iter().zip(idle);
-        match lanes.position(|(&held, used)| held == worth && used == 0.0) {
-            Some(lane) => (worth, self.base + (index * LANES + lane) as Key),
-            None => NOBODY,
-        }
+        let idle = used.map_or(&IDLE, |used| &used[index]);
+        let lane = (0..LANES).find(|&lane| block.held[lane] == worth && idle[lane] == 0.0);
+        lane.map_or(NOBODY, |lane| (worth, self.base + (index * LANES + lane) as Key))
     }
-}
-
-/// The lowest worth of those of a block that are not in use.
-#[inline(always)]
-fn lowest(held: &Lanes, used: &Lanes) -> f32 {
-    let lower = |a: f32, b: f32| if b < a { b } else { a };
-    // Nothing is worth more than log2(1) = 0.
-    let lanes: Lanes = std::array::from_fn(|i| held[i] + used[i] * IN_USE);
-    let four: [f32; 4] = std::array::from_fn(|i| lower(lanes[i], lanes[i + 4]));
-    lower(lower(four[0], four[2]), lower(four[1], four[3]))
 }
 
 /// The learned part, and who is resident.
@@ -112,6 +69,8 @@ pub(super) struct Model {
     /// The layer of each key.
     of_key: Vec<u32>,
     weights: [f32; FEATURES],
+    /// Of what is left out weights stay at nothing, and sets are empty.
+    without: AblatedPart,
     /// Share that a visit without use leaves, and that a use adds.
     decays: [(f32, f32); 2],
     gamma: f32,
@@ -124,21 +83,8 @@ pub(super) struct Model {
     steps: Vec<Row>,
 }
 
-/// What one event's blocks have in common.
-#[derive(Clone, Copy)]
-struct Common {
-    weights: [f32; FEATURES],
-    decays: [(f32, f32); 2],
-    gamma: f32,
-    /// A logit in one of a sum's numbers.
-    per_number: f32,
-    /// Numbers that a pair moves for an error of 1.
-    rate: f32,
-    dither: Lanes,
-}
-
 impl Model {
-    pub(super) fn new(pool: &PoolShape) -> Self {
+    pub(super) fn new(pool: &PoolShape, without: AblatedPart) -> Self {
         let ends = pool.layer_bases.iter().skip(1).copied().chain([pool.keys]);
         let many = pool.layers() > 1;
         let layers: Vec<Layer> = pool
@@ -150,7 +96,7 @@ impl Model {
                 Layer {
                     base,
                     experts: end - base,
-                    blocks: vec![UNUSED; experts.div_ceil(LANES)],
+                    blocks: vec![Block::UNUSED; experts.div_ceil(LANES)],
                     own: Pairs::new(experts),
                     before: many.then(|| Pairs::new(experts)),
                     own_set: RowSet::EMPTY,
@@ -166,7 +112,12 @@ impl Model {
             least_worths: vec![NOBODY.0; pool.layers() as usize],
             least_keys: vec![NOBODY.1; pool.layers() as usize],
             of_key: pool.layer_of_keys(),
-            weights: [-1.7, 0.75, 2.0],
+            weights: [
+                -1.7,
+                if without == AblatedPart::Fast { 0.0 } else { 0.75 },
+                if without == AblatedPart::Slow { 0.0 } else { 2.0 },
+            ],
+            without,
             decays: HALF_LIVES.map(|half_life| {
                 let left = libm::exp2f(-1.0 / half_life);
                 (left, 1.0 - left)
@@ -210,6 +161,13 @@ impl Model {
         layer.blocks[block].held[lane] != f32::INFINITY
     }
 
+    /// The layer of a key, and what it is worth at that layer's next visit.
+    pub(super) fn worth(&self, key: Key) -> (usize, f32) {
+        let number = self.of_key[key as usize] as usize;
+        let (block, lane) = self.layers[number].place(key);
+        (number, self.layers[number].blocks[block].worths[lane])
+    }
+
     #[inline(always)]
     pub(super) fn hold(&mut self, key: Key) {
         let number = self.of_key[key as usize] as usize;
@@ -233,8 +191,8 @@ impl Model {
         let (block, lane) = layer.place(key);
         layer.blocks[block].held[lane] = f32::INFINITY;
         let used = (number == self.current).then_some(&self.used[..]);
-        let in_block = used.map_or([0.0; LANES], |used| used[block]);
-        layer.lowest[block] = lowest(&layer.blocks[block].held, &in_block);
+        let in_block = used.map_or(&IDLE, |used| &used[block]);
+        layer.lowest[block] = lowest(&layer.blocks[block].held, in_block);
         if self.least_keys[number] == key {
             let least = layer.find_least(used);
             self.set_least(number, least);
@@ -246,7 +204,12 @@ impl Model {
     fn settle(&mut self) {
         let layer = &mut self.layers[self.current];
         for (block, used) in self.used[..layer.blocks.len()].iter_mut().enumerate() {
-            if std::mem::replace(used, [0.0; LANES]) != [0.0; LANES] {
+            let mut any = 0.0;
+            for used in used.iter() {
+                any += used;
+            }
+            if any != 0.0 {
+                *used = IDLE;
                 layer.lowest[block] = lowest(&layer.blocks[block].held, used);
             }
         }
@@ -293,8 +256,15 @@ impl Model {
         let layer = &mut self.layers[self.current];
         let (base, blocks) = (layer.base, layer.blocks.len());
         let own_set = RowSet::of(set.iter().map(|&key| key - base));
-        let before_set = if layer.before.is_some() { self.latest } else { RowSet::EMPTY };
+        let before_set = match (&layer.before, self.without) {
+            (None, _) | (_, AblatedPart::Before | AblatedPart::Pairs) => RowSet::EMPTY,
+            _ => self.latest,
+        };
         self.latest = own_set;
+        let own_set = match self.without {
+            AblatedPart::Own | AblatedPart::Pairs => RowSet::EMPTY,
+            _ => own_set,
+        };
         let used = &mut self.used[..blocks];
         for &key in set {
             let id = (key - base) as usize;
@@ -323,8 +293,7 @@ impl Model {
         for index in 0..blocks {
             let lanes = (layer.experts as usize - index * LANES).min(LANES);
             let block = &mut layer.blocks[index];
-            let errors = common.renew(block, &used[index], &sums[index], lanes, &mut gradient);
-            steps[index] = common.steps(&errors);
+            steps[index] = common.renew(block, (&used[index], &sums[index]), lanes, &mut gradient);
             layer.lowest[index] = lowest(&block.held, &used[index]);
         }
         layer.own.learn(steps, &layer.own_set);
@@ -337,6 +306,11 @@ impl Model {
         let rate = WEIGHT_RATE * (1.0 / (1.0 + self.events as f32 / 100_000.0)).max(0.1);
         for (weight, lanes) in self.weights.iter_mut().zip(gradient) {
             *weight += rate * lanes.into_iter().fold(0.0, |sum, lane| sum + lane);
+        }
+        match self.without {
+            AblatedPart::Fast => self.weights[1] = 0.0,
+            AblatedPart::Slow => self.weights[2] = 0.0,
+            _ => {}
         }
         self.events = self.events.saturating_add(1);
     }
@@ -357,90 +331,5 @@ impl Model {
             }
         }
         Ok(())
-    }
-}
-
-/// What is added to steps before they are rounded, so that small ones are not lost: spread evenly
-/// over the lanes and, from event to event, by the golden ratio.
-fn dither(event: u32) -> Lanes {
-    let turn = (event.wrapping_mul(0x9e37_79b9) >> 16) as f32 / 65536.0;
-    std::array::from_fn(|lane| {
-        let place = turn + lane as f32 / LANES as f32;
-        if place >= 1.0 { place - 1.5 } else { place - 0.5 }
-    })
-}
-
-/// About log2 of a positive number: exact at powers of two, straight between them.
-#[inline(always)]
-fn log2(x: f32) -> f32 {
-    x.to_bits() as i32 as f32 * (1.0 / 8_388_608.0) - 127.0
-}
-
-/// 1 / (1 + e^-z), to a thousandth of itself.
-#[inline(always)]
-fn sigma(z: f32) -> f32 {
-    let power = (z * -std::f32::consts::LOG2_E).clamp(-30.0, 30.0);
-    let rounded = power + (ROUNDER + 127.0);
-    let rest = power - (rounded - (ROUNDER + 127.0));
-    let whole = f32::from_bits(rounded.to_bits() << 23);
-    1.0 / (1.0
-        + whole
-            * (1.0 + rest * (std::f32::consts::LN_2 + rest * (0.240_226_5 + rest * 0.055_504_1))))
-}
-
-impl Common {
-    /// Takes eight experts over an event. Returns the errors of what was estimated before and adds
-    /// their products with the features of then to `gradient`; only `lanes` of the experts exist.
-    #[inline(always)]
-    fn renew(
-        &self,
-        block: &mut Block,
-        used: &Lanes,
-        sums: &Row,
-        lanes: usize,
-        gradient: &mut [Lanes; FEATURES],
-    ) -> Lanes {
-        let mut z: Lanes =
-            std::array::from_fn(|i| self.weights[0] + f32::from(sums[i]) * self.per_number);
-        let mut features = [[0.0; LANES]; 2];
-        for (j, shares) in block.shares.iter_mut().enumerate() {
-            let (left, added) = self.decays[j];
-            for i in 0..LANES {
-                features[j][i] = log2(shares[i]) * PER_OCTAVE + 1.0;
-                shares[i] = shares[i] * left + added * (used[i] + FLOOR);
-                z[i] += self.weights[j + 1] * (log2(shares[i]) * PER_OCTAVE + 1.0);
-            }
-        }
-        let mut errors = [0.0; LANES];
-        for i in 0..LANES {
-            let chance = sigma(z[i]);
-            let later = self.gamma * chance;
-            errors[i] = later + used[i] * (1.0 - later) - block.chances[i];
-            block.chances[i] = chance;
-            block.worths[i] = log2(chance);
-            let absent = block.held[i] == f32::INFINITY;
-            block.held[i] = if absent { f32::INFINITY } else { block.worths[i] };
-        }
-        if lanes < LANES {
-            for error in errors.iter_mut().skip(lanes) {
-                *error = 0.0;
-            }
-        }
-        for i in 0..LANES {
-            gradient[0][i] += errors[i];
-            for j in 0..2 {
-                gradient[j + 1][i] += errors[i] * features[j][i];
-            }
-        }
-        errors
-    }
-
-    /// How far the pairs move for these errors.
-    #[inline(always)]
-    fn steps(&self, errors: &Lanes) -> Row {
-        std::array::from_fn(|i| {
-            let rounded = errors[i] * self.rate + self.dither[i] + ROUNDER;
-            (rounded.to_bits() as i32 - ROUNDER.to_bits() as i32) as i16
-        })
     }
 }

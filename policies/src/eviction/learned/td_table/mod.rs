@@ -5,19 +5,26 @@
 //! differences", Machine Learning 3, 1988): an expert that was not used is worth gamma times what
 //! its state of now is worth. Nothing is fitted beforehand. Arithmetic is the same on every
 //! machine: exponentials come from `libm`.
+//!
+//! Cost: an event moves its layer's experts only: places by age and frequency when they change
+//! (`trail`), chances by estimates that are made exact beside an edge, values by a table of rates
+//! (`value_table`). A victim is looked for among the few cells that are worth little (`held`).
 
+mod held;
+mod trail;
 mod value_table;
 
 use serde::{Deserialize, Serialize};
 
-use value_table::{OLDEST, ValueTable};
+use held::Held;
+use trail::{Expert, Trail};
+use value_table::{CHANCES, ValueTable};
 
+use crate::occupancy::{Occupancy, counted_in};
 use crate::registry::{Listed, check_discount};
 use crate::structures::memory::{array, sum};
-use crate::structures::ranked::{Ranked, Ranking};
-use crate::structures::resident_set::ResidentSet;
 use crate::structures::transitions::Transitions;
-use crate::{Config, Event, Key, Need, Parameter, PolicyInfo, PoolShape};
+use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape};
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -53,73 +60,107 @@ impl Config for TdTableConfig {
     }
 }
 
-/// What is kept of each expert, resident or not.
-#[derive(Debug, Clone, Copy, Default)]
-struct Expert {
-    /// Share of the layer's visits that used it, as of the last use.
-    share: f64,
-    /// Visits of its layer up to and with the last use.
-    last: u32,
-    /// Its cell at the layer's next visit.
-    cell: u32,
-    /// Number of the last touch.
-    tick: u64,
-}
-
-/// Temporal-difference learning on a table.
+/// Temporal-difference learning on a table: evicts the lowest learned worth.
 #[derive(Debug, Clone)]
-pub struct TdTableRanking {
+pub struct TdTable {
     table: ValueTable,
     transitions: Transitions,
+    trail: Trail,
+    held: Held,
+    slots: Occupancy,
     experts: Vec<Expert>,
+    /// By key: the visit of its layer at which it changes its place among ages and frequencies.
+    due: Vec<u32>,
+    /// By key: the cell of that place without a transition chance.
+    firsts: Vec<u16>,
+    /// By key: its cell at the layer's next visit.
+    cells: Vec<u16>,
+    /// By key: number of the last touch.
+    ticks: Vec<u64>,
     layers: Vec<u32>,
     /// Visits of each layer.
     visits: Vec<u32>,
-    /// gamma^(d/L), by distance d in layers.
-    discounts: Vec<f64>,
-    gamma: f64,
     layer: u32,
     tick: u64,
+    /// Of the present event: estimated chances, new cells, and places of those in use.
+    estimates: Vec<f32>,
+    moved: Vec<u16>,
+    used: Vec<u32>,
 }
-
-/// Evicts the lowest worth in the learned table.
-pub type TdTable = Ranked<TdTableRanking>;
 
 impl TdTable {
     /// An empty pool that has learned nothing.
     #[must_use]
     pub fn new(pool: &PoolShape, config: &TdTableConfig) -> Self {
-        let layers = f64::from(pool.layers());
-        let ranking = TdTableRanking {
-            table: ValueTable::new(),
+        let (keys, widest) = (pool.keys as usize, pool.widest_layer() as usize);
+        Self {
+            table: ValueTable::new(config.gamma),
             transitions: Transitions::new(pool),
-            experts: vec![Expert::default(); pool.keys as usize],
+            trail: Trail::new(),
+            held: Held::new(pool, config.gamma),
+            slots: Occupancy::new(pool.capacity),
+            experts: vec![Expert::NEW; keys],
+            due: vec![Expert::NEW_DUE; keys],
+            firsts: vec![0; keys],
+            cells: vec![0; keys],
+            ticks: vec![0; keys],
             layers: pool.layer_of_keys(),
             visits: vec![0; pool.layers() as usize],
-            discounts: (0..=pool.layers())
-                .map(|off| libm::pow(config.gamma, f64::from(off) / layers))
-                .collect(),
-            gamma: config.gamma,
             layer: 0,
             tick: 0,
-        };
-        Self::over(pool.keys, pool.capacity, ranking)
+            estimates: vec![0.0; widest],
+            moved: vec![0; widest],
+            used: Vec::with_capacity(widest),
+        }
     }
-}
 
-impl TdTableRanking {
     #[inline(always)]
     fn touch(&mut self, key: Key) {
         self.tick += 1;
-        self.experts[key as usize].tick = self.tick;
+        self.ticks[key as usize] = self.tick;
     }
 
+    /// Moves the layer's experts among ages and frequencies.
     #[inline(always)]
-    fn worth(&self, key: Key) -> f64 {
-        let (layer, layers) = (self.layers[key as usize], self.visits.len() as u32);
-        let off = if layer > self.layer { layer - self.layer } else { layer + layers - self.layer };
-        let value = self.table.values[self.experts[key as usize].cell as usize];
-        f64::from(value) * self.discounts[off as usize]
+    fn age(&mut self, event: &Event<'_>) {
+        let visits = &mut self.visits[event.layer as usize];
+        *visits += 1;
+        for &key in event.keys {
+            let key = key as usize;
+            let (place, due) = self.trail.used(&mut self.experts[key], *visits);
+            (self.firsts[key], self.due[key]) = (place * CHANCES as u16, due);
+        }
+        let keys = self.transitions.keys(event.layer);
+        let experts = &mut self.experts[keys.clone()];
+        let (dues, firsts) = (&mut self.due[keys.clone()], &mut self.firsts[keys]);
+        for (chunk, dues) in dues.chunks_mut(8).enumerate() {
+            let mut any = 0;
+            for due in dues.iter() {
+                any |= u32::from(*due == *visits);
+            }
+            if any == 0 {
+                continue;
+            }
+            for (place, due) in dues.iter_mut().enumerate().filter(|(_, due)| **due == *visits) {
+                let expert = chunk * 8 + place;
+                let moved = self.trail.moved(&mut experts[expert], *visits);
+                (firsts[expert], *due) = (moved.0 * CHANCES as u16, moved.1);
+            }
+        }
+    }
+
+    /// The cells that the layer's experts are in now.
+    #[inline(always)]
+    fn find_cells(&mut self, layer: u32, set: usize) {
+        let keys = self.transitions.keys(layer);
+        let (estimates, moved) = (&mut self.estimates[..keys.len()], &mut self.moved[..keys.len()]);
+        let exactly = |place| self.transitions.chance(layer, place);
+        if ValueTable::estimates_suffice(set) {
+            self.transitions.estimates(layer, estimates);
+            self.table.cells(&self.firsts[keys], estimates, exactly, moved);
+        } else {
+            self.table.make_sure(&self.firsts[keys], |_| true, exactly, moved);
+        }
     }
 }
 
@@ -133,71 +174,87 @@ impl Listed for TdTable {
 
     fn memory(pool: &PoolShape, _: &TdTableConfig) -> u64 {
         sum([
-            ResidentSet::memory(pool.keys),
+            Held::memory(pool),
             Transitions::memory(pool),
             ValueTable::memory(),
+            Trail::memory(),
             array::<Expert>(pool.keys),
+            // Dues, firsts, cells, ticks and layers.
+            array::<(u32, u16, u16)>(pool.keys),
+            array::<u64>(pool.keys),
             array::<u32>(pool.keys),
             array::<u32>(pool.layers()),
-            array::<f64>(u64::from(pool.layers()) + 1),
+            array::<f32>(pool.widest_layer()),
+            array::<u16>(pool.widest_layer()),
+            array::<u32>(pool.widest_layer()),
         ])
     }
 }
 
-impl Ranking for TdTableRanking {
-    type Score = (f64, u64);
-
+impl Policy for TdTable {
     const OBSERVES: bool = true;
     const READS_WEIGHTS: bool = false;
 
+    counted_in!(slots);
+
     #[inline(always)]
-    fn score(&self, key: Key) -> (f64, u64) {
-        (self.worth(key), self.experts[key as usize].tick)
+    fn contains(&self, key: Key) -> bool {
+        self.held.contains(key)
     }
 
     #[inline(always)]
-    fn used(&mut self, key: Key) {
+    fn hit(&mut self, key: Key) {
         self.touch(key);
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, key: Key) {
+        self.touch(key);
+        let layer = self.layers[key as usize] as usize;
+        let cell = self.cells[key as usize];
+        self.held.insert(layer, key, (cell, self.table.value(cell)));
+    }
+
+    #[inline(always)]
+    fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
+        let of_keys = (&self.cells[..], &self.ticks[..]);
+        let victim = self.held.least(self.layer as usize, of_keys, &self.table, may_leave)?;
+        self.discard(victim);
+        Some(victim)
+    }
+
+    #[inline(always)]
+    fn discard(&mut self, key: Key) {
+        self.held.remove(self.layers[key as usize] as usize, key);
     }
 
     fn begin_event(&mut self, event: &Event<'_>) {
         self.layer = event.layer;
         self.transitions.visit(event.layer, event.keys);
-        let visits = &mut self.visits[event.layer as usize];
-        *visits += 1;
-        for &key in event.keys {
-            // The mark of a member for the pass below: its use is that of this visit.
-            let expert = &mut self.experts[key as usize];
-            let age = ((*visits - expert.last) as usize).min(OLDEST);
-            expert.share = expert.share * self.table.decay[age] + 1.0 - self.table.decay[1];
-            expert.last = *visits;
-        }
+        self.age(event);
+        self.find_cells(event.layer, event.keys.len());
         let keys = self.transitions.keys(event.layer);
-        let chances = &self.transitions.chances()[keys.clone()];
-        for (expert, &chance) in self.experts[keys].iter_mut().zip(chances) {
-            let age = *visits - expert.last;
-            let cell = self.table.cell(age, expert.share, chance);
-            let target = match age {
-                0 => 1.0,
-                _ => self.gamma * f64::from(self.table.values[cell as usize]),
-            };
-            self.table.learn(expert.cell, target);
-            expert.cell = cell;
-        }
+        self.used.clear();
+        self.used.extend(event.keys.iter().map(|&key| key - keys.start as u32));
+        self.used.sort_unstable();
+        self.held.lift(event.layer as usize);
+        let (cells, moved) = (&mut self.cells[keys.clone()], &self.moved[..keys.len()]);
+        self.table.learn(cells, moved, &self.used);
+        cells.copy_from_slice(moved);
+        self.held.lay(event.layer as usize, &self.cells);
     }
 
     fn validate(&self) -> Result<(), String> {
-        match self.table.values.iter().find(|value| !(0.0..=1.0).contains(*value)) {
-            Some(value) => Err(format!("a worth of {value} is learned")),
-            None => Ok(()),
-        }
+        self.table.validate()?;
+        self.held.validate(&self.cells)?;
+        self.slots.agree_with(self.held.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Anyone, Policy as _};
+    use crate::Anyone;
 
     /// Keys 0 and 1 in turn, key 2 now and then, two slots: after some rounds the policy knows
     /// that what was just used comes back only after the other, and that 2 seldom does.
