@@ -4,6 +4,8 @@ mod advise;
 mod diff;
 mod experiment;
 mod install;
+#[cfg(feature = "cuda")]
+mod live;
 mod machines;
 mod names;
 mod plan;
@@ -25,6 +27,11 @@ pub use advise::AdviseArgs;
 pub use diff::DiffArgs;
 pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use install::{CompletionsArgs, ManArgs};
+#[cfg(feature = "cuda")]
+pub use live::{
+    CalibrateArgs, LiveArgs, LiveCheckArgs, LiveCommand, LiveModelArgs, LiveRecordArgs,
+    LiveSettingArgs,
+};
 pub use machines::{DetectArgs, MachinesArgs, MachinesCommand};
 pub use names::{PhaseName, ScopeName, SemanticsName, ShuffleName, SplitScopeName};
 pub use plan::{KvName, PlanArgs, PreflightArgs, SettingArgs};
@@ -71,6 +78,10 @@ pub enum Command {
     Plan(Box<PlanArgs>),
     /// Check what each rank of a cluster must have free; exit code 1 where it does not fit
     Preflight(Box<PreflightArgs>),
+    /// Run the cache live on a GPU, and hold it against its replay
+    #[cfg(feature = "cuda")]
+    #[command(subcommand)]
+    Live(Box<LiveCommand>),
     /// Check predicted times against live runs; exit code 1 where they are off
     VerifyLive(VerifyLiveArgs),
     /// Hold plans against what people measured: predictions, ranges and errors of every report

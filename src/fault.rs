@@ -55,6 +55,10 @@ pub enum Fault {
     /// Live points that cannot be checked.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// A live run that failed, or cannot begin here.
+    #[cfg(feature = "cuda")]
+    #[error("{}", gpu(.0))]
+    Gpu(#[from] hotset::live::LiveError),
     /// Reports that cannot be read.
     #[error(transparent)]
     Reported(#[from] ReportError),
@@ -124,12 +128,29 @@ impl Fault {
             return ExitCode::from(3);
         }
         eprintln!("error: {}", self.text());
-        ExitCode::from(2)
+        ExitCode::from(self.code())
+    }
+
+    /// 1 where a check failed on the way, else 2.
+    fn code(&self) -> u8 {
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Gpu(hotset::live::LiveError::Wrong { .. }) => 1,
+            _ => 2,
+        }
     }
 
     /// What a person is told.
     pub fn text(&self) -> String {
         visible(&with_flags(&self.to_string()))
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn gpu(error: &hotset::live::LiveError) -> String {
+    match error {
+        hotset::live::LiveError::Sim(error) => simulation(error),
+        other => other.to_string(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! links and formats, [`sim`] replays, [`experiments`] compares ways to
 //! predict and to evict, [`planning`] fits models to machines, [`reports`] renders;
 //! [`conform`] compares an engine's own decisions with a policy's, and [`scenario`] has unit tests
-//! for its cache as data. [`host`] is the command line for programs.
+//! for its cache as data; `live` runs that cache on a GPU. [`host`] is the command line for programs.
 
 // The command line's files call the libraries as any other program does.
 extern crate self as hotset;
@@ -29,6 +29,8 @@ pub use hotset_conformance as conform;
 pub use hotset_conformance::scenario;
 pub use hotset_cost_models as cost_models;
 pub use hotset_experiments as experiments;
+#[cfg(feature = "cuda")]
+pub use hotset_live as live;
 pub use hotset_planning as planning;
 pub use hotset_policies as policies;
 pub use hotset_reports as reports;

@@ -156,7 +156,8 @@ fn without_closed_reader(error: std::io::Error) -> Option<std::io::Error> {
 }
 
 /// Prints to standard output.
-fn print(text: &str) -> Result<(), Fault> {
+/// Prints a text to standard output; a reader that has closed it is no fault.
+pub fn print(text: &str) -> Result<(), Fault> {
     if let Some(session) = session::current() {
         session.shown().output.push_str(text);
         return Ok(());

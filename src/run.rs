@@ -15,6 +15,8 @@ pub fn run(cli: Cli, typed: &[Typed]) -> Result<Ending, Fault> {
         Command::Experiment(command) => commands::experiment::run(&command),
         Command::Plan(args) => commands::plan::run(&args),
         Command::Preflight(args) => commands::plan::preflight(&args),
+        #[cfg(feature = "cuda")]
+        Command::Live(command) => commands::live::run(&command),
         Command::VerifyLive(args) => commands::verify_live::run(&args),
         Command::VerifyPlan(args) => commands::verify_plan::run(&args),
         Command::Diff(args) => commands::diff::run(&args),

@@ -44,6 +44,10 @@ pub struct HostContention {
     /// What each further token that wants an expert adds, in picoseconds a MiB; 0 where nobody measured it.
     #[serde(default, skip_serializing_if = "crate::link::is_zero")]
     pub more_ps_per_mib: u64,
+    /// From the routing to the threads' first work and from their last to the kernel that waits for it, in
+    /// picoseconds; 0 where nobody measured it.
+    #[serde(default, skip_serializing_if = "crate::link::is_zero")]
+    pub handoff_ps: u64,
 }
 
 impl Contention {
@@ -90,6 +94,7 @@ mod tests {
             host_permille: 1200,
             host_ps_per_mib: 9,
             more_ps_per_mib: 0,
+            handoff_ps: 0,
         }
     }
 

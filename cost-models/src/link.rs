@@ -330,6 +330,7 @@ mod tests {
             host_permille: 1500,
             host_ps_per_mib: 1_000_000_000,
             more_ps_per_mib: 0,
+            handoff_ps: 0,
         }];
         assert_eq!(link.fetch_share(MIB), Some(0.2));
     }

@@ -25,9 +25,18 @@ pub struct HbmModel {
     /// Time of one kernel of many back to back on one stream that reads `transfers` pieces of `bytes` each. Small ones
     /// cost what launching a kernel costs.
     pub chain: BurstCurve,
+    /// What a step that the host waits for took beside its kernels, where steps were measured, in picoseconds; else it is
+    /// derived from the event pair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_overhead_ps: Option<u64>,
 }
 
 impl HbmModel {
+    /// Kernels whose steps were not measured.
+    pub fn new(event_pair_ps: u64, chain: BurstCurve) -> Self {
+        Self { event_pair_ps, chain, step_overhead_ps: None }
+    }
+
     /// One kernel in a chain that reads `pieces` pieces of `bytes` each, in picoseconds.
     pub fn kernel_ps(&self, bytes: u64, pieces: u32) -> u64 {
         self.chain.burst_ps(bytes, pieces)
@@ -35,8 +44,11 @@ impl HbmModel {
 
     /// What a step of `kernels` kernels takes beside them, in picoseconds: the host waits for it as for a pair of events
     /// around it. The kernels of a chain share the pair between which they were timed, so each one's time has its part
-    /// of a pair already.
+    /// of a pair already. As it was measured, where steps were.
     pub fn step_ps(&self, kernels: u32) -> u64 {
+        if let Some(measured) = self.step_overhead_ps {
+            return measured;
+        }
         let rest = CHAIN_KERNELS.saturating_sub(kernels);
         mul_div_round(self.event_pair_ps, u64::from(rest), u64::from(CHAIN_KERNELS))
     }
@@ -220,7 +232,7 @@ mod tests {
             description: "d".into(),
             source: "s".into(),
             date: "2026-11-29".into(),
-            hbm: Some(HbmModel { event_pair_ps: 4_000_000, chain }),
+            hbm: Some(HbmModel::new(4_000_000, chain)),
             links: vec![link],
             other_paths: Vec::new(),
         }

@@ -14,7 +14,7 @@ use crate::meter::{Meter, Served};
 use crate::prefetching::{Beside, Prefetching};
 use crate::prefill::PrefillService;
 use crate::timeline::{LayerDemand, Timeline};
-use crate::{Change, Counts, EventSink};
+use crate::{Change, Counts, Device, EventSink, PassedExpert};
 
 /// What an engine does beside evicting: one part each.
 pub(crate) struct EngineParts<'a> {
@@ -30,6 +30,8 @@ pub(crate) struct EngineParts<'a> {
     pub host: Option<HostSide>,
     /// Slots from given tokens on, ascending.
     pub resizes: &'a [Change<Slots>],
+    /// What does the work, where work is done.
+    pub device: Option<&'a mut dyn Device>,
 }
 
 /// Drives one cache through a trace; any number of timelines, one a link, follow its plans.
@@ -105,8 +107,13 @@ impl<'a, P: Policy> Engine<'a, P> {
         {
             self.parts.resizes = &self.parts.resizes[1..];
             let changed = self.cache.resize(to);
-            if let (Ok(resized), Some(host)) = (&changed, &mut self.parts.host) {
-                host.come_down(&resized.evicted, self.meter.bucket());
+            if let Ok(resized) = &changed {
+                if let Some(host) = &mut self.parts.host {
+                    host.come_down(&resized.evicted, self.meter.bucket());
+                }
+                if let Some(device) = &mut self.parts.device {
+                    device.resized(resized);
+                }
             }
             self.note(changed.map(|_| ()));
         }
@@ -118,6 +125,7 @@ impl<'a, P: Policy> Engine<'a, P> {
         let (hits, copies, unplaced) = (passed.hits, passed.copies, passed.unplaced);
         self.meter.serve(layer, Served { distinct, hits, copies, unplaced, ..Served::default() });
         let streams = self.parts.prefill.streams();
+        self.device_passes_by(layer, experts, streams);
         for timeline in &mut self.timelines {
             if streams {
                 timeline.stream_layer(layer, distinct);
@@ -128,6 +136,21 @@ impl<'a, P: Policy> Engine<'a, P> {
         }
     }
 
+    /// Has the device serve a layer past the cache.
+    fn device_passes_by(&mut self, layer: usize, experts: &[u16], streams: bool) {
+        let Some(device) = &mut self.parts.device else { return };
+        if streams {
+            device.stream(layer, experts);
+        } else {
+            let passed = |&expert: &u16| {
+                let expert = u32::from(expert);
+                PassedExpert { expert, slot: self.cache.slot_of(layer, expert) }
+            };
+            device.pass_by(layer, &experts.iter().map(passed).collect::<Vec<_>>());
+        }
+        device.finish_layer();
+    }
+
     /// Nothing of the event is in the cache or comes in; the cache never hears of it.
     #[cold]
     fn leave_all(&mut self, layer: usize, aside: Aside) {
@@ -135,6 +158,8 @@ impl<'a, P: Policy> Engine<'a, P> {
         let bucket = self.meter.serve(layer, Served { distinct, host, ..Served::default() });
         aside.count(bucket, layer, self.step_tokens);
         let demand = aside.added_to(LayerDemand::unplanned(layer, 0, 0, 0));
+        let EngineParts { device, misses, .. } = &mut self.parts;
+        aside.tell(device, misses.as_ref(), layer, (&[], &[]));
         let demand = match &mut self.parts.host {
             None => demand,
             Some(host) => {
@@ -152,9 +177,13 @@ impl<'a, P: Policy> Engine<'a, P> {
     fn finish_layer(&mut self, layer: usize) {
         let Self { cache, parts, meter, timelines, .. } = self;
         if let Some(prefetching) = &mut parts.prefetching {
-            let EngineParts { prefill, host, .. } = parts;
-            let beside = Beside { meter, prefill, host: host.as_mut(), timelines };
+            let EngineParts { prefill, host, device, .. } = parts;
+            let device = device.as_mut().map(|device| &mut **device as &mut dyn Device);
+            let beside = Beside { meter, prefill, host: host.as_mut(), device, timelines };
             prefetching.prefetch(layer, cache, beside);
+        }
+        if let Some(device) = &mut parts.device {
+            device.finish_layer();
         }
         for timeline in timelines {
             timeline.finish_layer();
@@ -203,6 +232,9 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
         }
         if let Some(prefetching) = &mut self.parts.prefetching {
             prefetching.begin_step(step);
+        }
+        if let Some(device) = &mut self.parts.device {
+            device.begin_step(phase, tokens);
         }
         let steady = self.meter.clock().is_steady();
         for timeline in &mut self.timelines {
@@ -261,6 +293,10 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
         bucket.prefetches_used += u64::from(plan.prefetch_hits);
         bucket.prefetches_wasted += u64::from(plan.wasted);
         bucket.refetches += parts.prefill.refetches(layer, &plan);
+        if parts.device.is_some() {
+            let placed = (plan.placements, plan.dropped);
+            aside.tell(&mut parts.device, parts.misses.as_ref(), layer, placed);
+        }
         let demand = aside.added_to(LayerDemand::of(layer, &plan));
         let demand = match &mut parts.host {
             None => demand,
@@ -277,6 +313,9 @@ impl<P: Policy> EventSink<u16> for Engine<'_, P> {
     }
 
     fn end_step(&mut self) {
+        if let Some(device) = &mut self.parts.device {
+            device.end_step();
+        }
         for timeline in &mut self.timelines {
             timeline.end_step();
         }

@@ -178,6 +178,12 @@ pub enum SimError {
          copies in order: give one `Compare::links`, and leave `Compare::timelines` and `TimeModel::copies` out"
     )]
     CancelNeedsOneLink,
+    /// A device was to carry out what none does.
+    #[error("no live engine does {what}: leave it out, or replay it without a device")]
+    NoDevice {
+        /// What.
+        what: &'static str,
+    },
     /// A budget in bytes, but the experts' size is not known.
     #[error(
         "a prefetch budget needs the size of an expert, which the trace lacks: give `Compare::expert_bytes`"

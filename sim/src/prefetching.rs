@@ -3,17 +3,18 @@
 
 use hotset_policies::{ExpertCache, Policy};
 
-use crate::Timeline;
 use crate::forecast::Forecaster;
 use crate::host_side::HostSide;
 use crate::meter::Meter;
 use crate::prefill::PrefillService;
+use crate::{Device, Timeline};
 
 /// What a prefetch adds to beside the cache.
 pub(crate) struct Beside<'e, const L: bool> {
     pub meter: &'e mut Meter<L>,
     pub prefill: &'e mut PrefillService,
     pub host: Option<&'e mut HostSide>,
+    pub device: Option<&'e mut dyn Device>,
     pub timelines: &'e mut [Timeline],
 }
 
@@ -62,7 +63,7 @@ impl<'a> Prefetching<'a> {
         cache: &mut ExpertCache<P>,
         beside: Beside<'_, L>,
     ) {
-        let Beside { meter, prefill, mut host, timelines } = beside;
+        let Beside { meter, prefill, mut host, mut device, timelines } = beside;
         self.forecaster.observe(layer);
         for target in self.forecaster.targets(layer) {
             if let Some(lower) = host.as_deref_mut().and_then(HostSide::prefetched_cache) {
@@ -72,6 +73,9 @@ impl<'a> Prefetching<'a> {
                 continue;
             }
             let plan = self.forecaster.prefetch(cache, layer, target);
+            if let Some(device) = device.as_deref_mut() {
+                device.prefetch(target, &plan);
+            }
             let bucket = meter.bucket();
             bucket.prefetches[target] += u64::from(plan.fetches);
             bucket.prefetches_wasted += u64::from(plan.wasted);

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use hotset_policies::miss::MissDispatcher;
+use hotset_policies::miss::{MissDispatcher, MissHandler};
 use hotset_policies::{Belady, Bound, ExpertCache, Future, Key, Policy, PoolShape, Visitor};
 use hotset_traces::{Phase, Trace};
 
@@ -23,7 +23,9 @@ use crate::placing::placed;
 use crate::prefetching::Prefetching;
 use crate::prefill::PrefillService;
 use crate::sequential;
-use crate::{Counts, Futures, Prefetch, Scope, Semantics, Setting, SimError, Steps, Timeline};
+use crate::{
+    Counts, Device, Futures, Prefetch, Scope, Semantics, Setting, SimError, Steps, Timeline,
+};
 
 /// Replays `trace`, in `steps`, through one setting. `futures` serves the bounds and must be of
 /// the same trace, steps, semantics and phase.
@@ -74,7 +76,48 @@ pub(crate) fn replay_watched(
     };
     match needs_events {
         Some(what) if setting.semantics != Semantics::Event => Err(SimError::EventsOnly { what }),
-        _ => setting.policy.visit(PolicyReplay { trace, way, futures, setting, timelines }),
+        _ => {
+            let device = None;
+            setting.policy.visit(PolicyReplay { trace, way, futures, setting, timelines, device })
+        }
+    }
+}
+
+/// [`replay_timed`] whose decisions a device carries out: the same cache, driven by the same calls.
+///
+/// # Errors
+/// As [`replay_timed`]; what no device can carry out as the cache means it
+/// ([`SimError::NoDevice`]).
+pub fn replay_on(
+    trace: &Trace,
+    steps: &Steps,
+    futures: &Futures<'_>,
+    setting: &Setting,
+    timelines: Vec<Timeline>,
+    device: &mut dyn Device,
+) -> Result<(Counts, Vec<Timeline>), SimError> {
+    check_misses(trace, setting.misses)?;
+    if let Some(what) = beyond_devices(setting) {
+        return Err(SimError::NoDevice { what });
+    }
+    let way = &Way::new(steps, &());
+    let device = Some(&mut *device as &mut dyn Device);
+    setting.policy.visit(PolicyReplay { trace, way, futures, setting, timelines, device })
+}
+
+/// What of a setting no device does.
+fn beyond_devices(setting: &Setting) -> Option<&'static str> {
+    let cancels = matches!(&setting.prefetch, Prefetch::By(forecast) if forecast.control.cancel);
+    let over_disk = setting.host.is_some();
+    let bypasses = setting.policy.info().name == "belady-bypass";
+    match setting.misses {
+        _ if setting.semantics != Semantics::Event => Some("sequential semantics"),
+        _ if bypasses => Some("the policy 'belady-bypass'"),
+        _ if cancels => Some("prefetches that are taken back (cancel=true)"),
+        _ if over_disk => Some("a cache in host memory over disk"),
+        misses if misses.low_size_ppm() > 0 => Some("smaller copies (low-precision)"),
+        MissHandler::Defer { .. } => Some("experts whose output the next layer adds (defer)"),
+        _ => None,
     }
 }
 
@@ -85,6 +128,7 @@ struct PolicyReplay<'a, 'f> {
     futures: &'a Futures<'f>,
     setting: &'a Setting,
     timelines: Vec<Timeline>,
+    device: Option<&'a mut dyn Device>,
 }
 
 impl Visitor for PolicyReplay<'_, '_> {
@@ -115,7 +159,7 @@ impl Visitor for PolicyReplay<'_, '_> {
             return Err(SimError::BoundAlone { policy });
         }
         if bound == Bound::BeladyBypass {
-            let Self { trace, way, futures, setting, timelines } = self;
+            let Self { trace, way, futures, setting, timelines, .. } = self;
             return replay_bypass(trace, way, futures, setting, timelines);
         }
         let futures = self.futures.of(self.setting.scope())?;
@@ -150,21 +194,30 @@ impl<'a> PolicyReplay<'a, '_> {
     }
 
     fn events<P: Policy>(
-        self,
+        mut self,
         build: impl FnMut(usize, &PoolShape) -> P,
     ) -> Result<(Counts, Vec<Timeline>), SimError> {
         let (trace, way, setting) = (self.trace, self.way, self.setting);
         let (experts, top_k) = dimensions(trace.shape());
         let mut cache = ExpertCache::new(&experts, &top_k, &setting.slots, build)?;
         cache.place(self.placed());
+        if let Some(device) = &mut self.device {
+            for key in cache.residents() {
+                let (layer, expert) = cache.expert_of(key);
+                if let Some(slot) = cache.slot_of(layer, expert) {
+                    device.place(key, layer, expert, slot);
+                }
+            }
+        }
         let wanted = |phase| setting.phase.wants(phase);
-        if setting.is_plain() && self.timelines.is_empty() {
+        if setting.is_plain() && self.timelines.is_empty() && self.device.is_none() {
             let meter = Meter::new(experts.len(), setting.warmup).with_sequences(way.sequences);
             let mut sink = PlainCache { cache: cache.with_ordered_copies(), meter };
             drive_wide(trace, way, wanted, &mut sink)?;
             return Ok((sink.meter.finish(), Vec::new()));
         }
-        let parts = self.parts()?;
+        let mut parts = self.parts()?;
+        parts.device = self.device;
         let meter = Meter::new(experts.len(), setting.warmup).with_sequences(way.sequences);
         let mut engine = Engine::new(cache, parts, meter, self.timelines);
         drive_wide(trace, way, wanted, &mut engine)?;
@@ -209,6 +262,7 @@ impl<'a> PolicyReplay<'a, '_> {
                 None => None,
             },
             resizes: &setting.resizes,
+            device: None,
         })
     }
 

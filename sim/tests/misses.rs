@@ -62,6 +62,7 @@ fn link() -> Link {
         host_permille: 1200,
         host_ps_per_mib: 9,
         more_ps_per_mib: 0,
+        handoff_ps: 0,
     }];
     link
 }

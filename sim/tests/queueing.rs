@@ -201,6 +201,7 @@ fn the_host_works_beside_the_copies() {
         host_permille: 1500,
         host_ps_per_mib: 30,
         more_ps_per_mib: 0,
+        handoff_ps: 0,
     }];
     let beside = spent(&trace, &setting, &link, &TimeModel::default());
     // Of the 12 that the copy takes, 10 are its own on an idle link.
@@ -216,7 +217,7 @@ fn kernels_read_what_a_step_needs() {
         transfers: vec![1, 2],
         ps: vec![vec![5, 7], vec![6, 10]],
     };
-    let hbm = HbmModel { event_pair_ps: 0, chain };
+    let hbm = HbmModel::new(0, chain);
     let rows: [&[&[u8]]; 2] = [&[&[0, 1]], &[&[1, 0]]];
     let trace = decode_trace(4, 1 << 20, &rows).build().unwrap();
     let waited = HbmModel { event_pair_ps: 50, ..hbm.clone() };

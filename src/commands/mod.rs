@@ -10,6 +10,8 @@ mod layers;
 pub mod link;
 mod link_fit;
 mod link_price;
+#[cfg(feature = "cuda")]
+pub mod live;
 pub mod machines;
 pub mod plan;
 mod plot;

@@ -202,6 +202,29 @@ fn misses(
     }
 }
 
+/// A rule at the rates of link and host, refused where it needs what nobody measured.
+#[cfg(feature = "cuda")]
+pub fn rates_of(
+    given: &Named<MissHandler>,
+    rates: Option<&hotset::policies::miss::Rates>,
+) -> Result<MissHandler, Fault> {
+    let handler = match rates {
+        Some(rates) if given.value.uses_host() && rates.host_ps.is_none() => {
+            let told = "the timings do not say how fast the host's cores compute an expert: measure them \
+                        with 'hotset live calibrate --host-threads N'";
+            return Err(Fault::Usage(told.to_owned()));
+        }
+        Some(rates) => given.value.with_rates(rates),
+        None => given.value,
+    };
+    if handler.needs_rates() {
+        let text = &given.text;
+        let told = format!("--miss {text} needs rates: give --links, or its parameters in full");
+        return Err(Fault::Usage(told));
+    }
+    Ok(handler)
+}
+
 /// The cache in host memory, if there is one.
 fn host_memory(args: &TierArgs) -> Result<Option<HostMemory>, Fault> {
     let Some(capacity) = &args.host_slots else { return Ok(None) };
@@ -215,7 +238,8 @@ fn host_memory(args: &TierArgs) -> Result<Option<HostMemory>, Fault> {
     }))
 }
 
-fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition> {
+/// How the steps of several sequences are composed, if they are.
+pub fn composition(args: &ServingArgs, chunk: u32, seed: u64) -> Option<Composition> {
     let arrival = match args.arrival {
         ArrivalName::Recorded => Arrival::Recorded,
         ArrivalName::Shuffled => Arrival::Shuffled(seed),

@@ -18,6 +18,8 @@ pub use policies::{
     Listed, admissions, admitted, misses, policies, prefetch_suggestion, prefetches,
     several_misses, several_prefetches,
 };
+#[cfg(feature = "cuda")]
+pub use shares::error_share;
 pub use shares::{sample_share, share, training_share};
 pub use sizes::{
     ExpertFormat, bytes_a_second, checkpoint, expert_format, expert_size, host, host_layers, mix,

@@ -13,6 +13,15 @@ pub fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// How far something may be off: a share above nothing.
+#[cfg(feature = "cuda")]
+pub fn error_share(text: &str) -> Result<f64, String> {
+    share(text).and_then(|share| match share > 0.0 {
+        true => Ok(share),
+        false => Err("nothing is never off: give a share above 0%".to_owned()),
+    })
+}
+
 /// A share of the sequences in percent, neither none nor all: `50%`, `0.5`, and the plain number
 /// `50`, which has always meant percent here.
 pub fn training_share(text: &str) -> Result<f64, String> {

@@ -63,6 +63,7 @@ pub fn import_benchbw(text: &str, source: &str) -> Result<MachineProfile, FitErr
                     host_permille: cpu.slowdown(rate(&field("cpu_moe_overlap_gbs"), cpu_beside)?),
                     host_ps_per_mib: cpu.ps_per_mib(),
                     more_ps_per_mib: 0,
+                    handoff_ps: 0,
                 }];
             }
         }

@@ -57,6 +57,7 @@ pub(super) fn beside_host(
     measured: &str,
     mode: &str,
     link: &Link,
+    hbm: Option<&HbmModel>,
 ) -> Vec<HostContention> {
     let mut found: Vec<HostContention> = table
         .modes(measured)
@@ -67,17 +68,45 @@ pub(super) fn beside_host(
             let alone = link.queued_ps(bytes).saturating_mul(u64::from(transfers));
             let (host, disturbed) = both_ways(table, "expert", threads, host_kernel)
                 .or_else(|| both_ways(table, "stream-read", threads, host_stream))?;
+            let round = hbm.and_then(|hbm| host_rounds(table, threads, hbm));
+            let alone_ps = round.map_or(host.ps_per_mib, |round| round.ps_per_mib);
             Some(HostContention {
                 threads: count(threads)?,
                 copy_permille: permille(ps, alone),
                 host_permille: permille(disturbed.ps_per_mib, host.ps_per_mib),
-                host_ps_per_mib: host.ps_per_mib,
+                host_ps_per_mib: alone_ps,
                 more_ps_per_mib: host.more_ps_per_mib,
+                handoff_ps: round.map_or(0, |round| round.handoff_ps),
             })
         })
         .collect();
     found.sort_unstable_by_key(|beside| beside.threads);
     found
+}
+
+/// What threads take when a layer waits for them.
+#[derive(Clone, Copy)]
+struct HostRound {
+    ps_per_mib: u64,
+    handoff_ps: u64,
+}
+
+/// Rounds of a kernel, experts on the host's cores, the wait for them, and another kernel: a Theil-Sen line of what
+/// they take beyond two kernels over the MiB of the experts. The intercept is the hand-off there and back.
+fn host_rounds(table: &Table, threads: &str, hbm: &HbmModel) -> Option<HostRound> {
+    let points = table.points("cpu", &format!("expert-round-{threads}"))?;
+    let (&(kernel_bytes, _), _) =
+        table.points("hbm", "chain")?.iter().find(|(key, _)| key.1 == 0)?;
+    let kernels = 2.0 * hbm.kernel_ps(kernel_bytes, 1) as f64;
+    let pairs: Vec<(f64, f64)> = points
+        .iter()
+        .map(|(&(bytes, experts), &ps)| {
+            (bytes as f64 * f64::from(experts) / MIB as f64, ps as f64 - kernels)
+        })
+        .collect();
+    let (slope, intercept) = theil_sen(&pairs)?;
+    let whole = |ps: f64| ps.max(0.0).round() as u64;
+    Some(HostRound { ps_per_mib: whole(slope).max(1), handoff_ps: whole(intercept) })
 }
 
 /// The rate of the most threads that computed experts alone, for a host whose copies nobody measured beside it.
@@ -171,7 +200,7 @@ mod tests {
         let mut link = link();
         link.cost = TransferCost::Curve(curve(vec![vec![10_000_000], vec![30_000_000]]));
         let chain = curve(vec![vec![5_000_000], vec![7_000_000]]);
-        let hbm = HbmModel { event_pair_ps: 0, chain };
+        let hbm = HbmModel::new(0, chain);
         let none = table("D,l,copy,8,1,1\n");
         assert_eq!(kernel_beside_copy(&none, "l", &link, &hbm), 1100);
         // Measured: 5 us and 7 us alone, 6 and 8.5 beside; the constant is the start of the measurement.
@@ -193,13 +222,14 @@ mod tests {
             D,cpu,stream-read-16t,4194304,1,2.0\nD,cpu,stream-read-16t-while-h2d,4194304,1,2.5
             D,cpu,stream-read-4t,4194304,1,8.0\nD,cpu,stream-read-4t-while-h2d,4194304,1,7.0
             D,l,pinned-h2d-while-cpu-8t,2097152,1,3.0\n";
-        let found = beside_host(&table(rows), "l", "pinned-h2d", &link());
+        let found = beside_host(&table(rows), "l", "pinned-h2d", &link(), None);
         let beside = |threads, copy_permille, host_permille, host_ps_per_mib| HostContention {
             threads,
             copy_permille,
             host_permille,
             more_ps_per_mib: 0,
             host_ps_per_mib,
+            handoff_ps: 0,
         };
         // 8 threads were not measured alone; 4 threads beside copies were not slower.
         assert_eq!(
@@ -209,19 +239,38 @@ mod tests {
     }
 
     #[test]
+    fn a_layer_that_waits_for_the_host_pays_a_hand_off() {
+        // Kernels of 1 us; a MiB takes 50 us and the hand-off 4: 1, 2 and 4 experts of 1 MiB.
+        let rows = "D,hbm,chain,1048576,0,0.002\nD,l,pinned-h2d-while-cpu-8t,2097152,1,2.2
+            D,cpu,expert-8t,1048576,1,0.04\nD,cpu,expert-8t-while-h2d,1048576,1,0.06
+            D,cpu,expert-round-8t,1048576,1,0.056\nD,cpu,expert-round-8t,1048576,2,0.106
+            D,cpu,expert-round-8t,1048576,4,0.206\n";
+        let chain = BurstCurve {
+            bytes: vec![MIB, 2 * MIB],
+            transfers: vec![1],
+            ps: vec![vec![1_000_000], vec![2_000_000]],
+        };
+        let hbm = HbmModel::new(0, chain);
+        let found = beside_host(&table(rows), "l", "pinned-h2d", &link(), Some(&hbm));
+        assert_eq!((found[0].host_ps_per_mib, found[0].handoff_ps), (50_000_000, 4_000_000));
+        assert_eq!(found[0].host_permille, 1500, "as tasks alone and beside copies say");
+    }
+
+    #[test]
     fn experts_on_the_host_cost_more_for_each_token_that_wants_them() {
         // 1 MiB: 2 ms for one token, 0.5 more for each further; 2 MiB twice that. Beside copies 2.5 ms.
         let rows = "D,l,pinned-h2d-while-cpu-8t,2097152,1,2.2
             D,cpu,expert-8t,1048576,1,2.0\nD,cpu,expert-8t,1048576,4,3.5\nD,cpu,expert-8t,2097152,8,11.0
             D,cpu,expert-8t-while-h2d,1048576,1,2.5\nD,cpu,expert-2t,1048576,1,9.0
             D,cpu,stream-read-8t,4194304,1,2.0\nD,cpu,stream-read-8t-while-h2d,4194304,1,9.0\n";
-        let found = beside_host(&table(rows), "l", "pinned-h2d", &link());
+        let found = beside_host(&table(rows), "l", "pinned-h2d", &link(), None);
         let expected = HostContention {
             threads: 8,
             copy_permille: 1100,
             host_permille: 1250,
             host_ps_per_mib: 2_000_000_000,
             more_ps_per_mib: 500_000_000,
+            handoff_ps: 0,
         };
         assert_eq!(found, [expected], "measured experts go before streams");
         // Where nothing ran beside copies, the most threads say what the cores do alone.

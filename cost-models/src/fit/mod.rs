@@ -105,6 +105,15 @@ pub fn fit_links(reader: impl Read, label: &FitLabel) -> Result<FittedProfile, F
     Ok(FittedProfile { profile, residuals: fit.residuals, warnings: fit.warnings })
 }
 
+/// What steps of so many kernels, that the host starts and waits for, take beside them: the median.
+fn overhead(steps: &Points, hbm: &HbmModel) -> Option<u64> {
+    let beside = |(&(bytes, kernels), &ps): (&(u64, u32), &u64)| {
+        ps as f64 - hbm.kernel_ps(bytes, 1) as f64 * f64::from(kernels)
+    };
+    let mut beside: Vec<f64> = steps.iter().map(beside).collect();
+    line::median(&mut beside).map(|ps| ps.max(0.0).round() as u64)
+}
+
 struct Fit<'a> {
     table: &'a Table,
     residuals: Vec<Residual>,
@@ -151,7 +160,7 @@ impl Fit<'_> {
                 "no hbm,kernel-chain rows: kernel times include what an event pair costs".into(),
             );
             let chain = self.curve("hbm", "kernel-read", reads)?;
-            return Ok(Some(HbmModel { event_pair_ps: 0, chain }));
+            return Ok(Some(HbmModel::new(0, chain)));
         };
         let chain = self.curve("hbm", "kernel-chain", chain)?;
         let mut beyond: Vec<f64> = reads
@@ -160,7 +169,10 @@ impl Fit<'_> {
             .map(|(&(bytes, pieces), &ps)| ps as f64 - chain.burst_ps(bytes, pieces) as f64)
             .collect();
         let event_pair = line::median(&mut beyond).unwrap_or(0.0).max(0.0);
-        Ok(Some(HbmModel { event_pair_ps: event_pair.round() as u64, chain }))
+        let mut hbm = HbmModel::new(event_pair.round() as u64, chain);
+        hbm.step_overhead_ps =
+            self.table.points("hbm", "step").and_then(|steps| overhead(steps, &hbm));
+        Ok(Some(hbm))
     }
 
     fn link(
@@ -192,7 +204,7 @@ impl Fit<'_> {
             link.contention.kernel_beside_copy_permille =
                 contention::kernel_beside_copy(self.table, measured, link, hbm);
         }
-        link.contention.host = contention::beside_host(self.table, measured, mode, link);
+        link.contention.host = contention::beside_host(self.table, measured, mode, link, hbm);
         if link.contention.host.is_empty() {
             link.host_kernel = contention::host_alone(self.table);
         }

@@ -154,14 +154,14 @@ mod tests {
             D,l,chain,9000,1,0.026\nD,l,chain,9000,2,0.036\nD,l,chain,9000,4,0.056\n";
         let text = format!("device,link,mode,bytes,transfers,ms\n{rows}");
         let table = Table::read(text.as_bytes()).unwrap();
-        let hbm = HbmModel {
-            event_pair_ps: 0,
-            chain: BurstCurve {
+        let hbm = HbmModel::new(
+            0,
+            BurstCurve {
                 bytes: vec![64, 128],
                 transfers: vec![1],
                 ps: vec![vec![5_000_000], vec![5_000_000]],
             },
-        };
+        );
         let mut link = Link::affine("l", 0, 0);
         link.cost = TransferCost::Curve(BurstCurve {
             bytes: vec![1000, 9000],
@@ -248,7 +248,7 @@ mod tests {
             transfers: vec![1, 2],
             ps: vec![vec![4_000_000, 6_000_000], vec![12_000_000, 22_000_000]],
         });
-        let hbm = HbmModel { event_pair_ps: 0, chain };
+        let hbm = HbmModel::new(0, chain);
         let rounds = fit_rounds(&table, "l", &mut link, &hbm).unwrap();
         assert_eq!(rounds.residual.mode, "scattered-chain");
         assert_eq!(link.rounds.unwrap().ps, [[9_000_000, 12_000_000], [17_000_000, 27_000_000]]);

@@ -53,6 +53,16 @@ fn every_figure_comes_back() {
 }
 
 #[test]
+fn measured_steps_say_what_a_step_takes_beside_its_kernels() {
+    // Kernels of 0.069 ms each: ten take 0.69, a step of ten 0.71.
+    let fitted = fit(&(rows() + "GPU,hbm,step,65536,10,0.71\n")).unwrap();
+    let hbm = fitted.profile.hbm.as_ref().unwrap();
+    assert_eq!((hbm.step_ps(10), hbm.step_ps(200)), (20_000_000, 20_000_000));
+    let again = MachineProfile::from_toml_str(&fitted.profile.to_toml().unwrap()).unwrap();
+    assert_eq!(again, fitted.profile);
+}
+
+#[test]
 fn the_residuals_are_there_and_printed() {
     let fitted = fit(&rows()).unwrap();
     let chain = fitted.residuals.iter().find(|residual| residual.mode == "chain").unwrap();

@@ -1,9 +1,10 @@
 //! What of an event goes past the cache.
 
-use hotset_policies::miss::Dispatched;
+use hotset_policies::miss::{Dispatched, MissDispatcher};
+use hotset_policies::{Key, Placement};
 
-use crate::Bucket;
 use crate::timeline::LayerDemand;
+use crate::{Bucket, Device, DeviceEvent};
 
 /// The part of an event that is not demanded of the cache, and who of what is stands in for others.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,6 +55,24 @@ impl Aside {
         bucket.substituted += u64::from(self.substituted);
         let lost = self.lost.saturating_mul(u64::from(tokens));
         bucket.lost_weight = bucket.lost_weight.saturating_add(lost);
+    }
+
+    /// Tells a device of the event, with what the cache placed of it.
+    #[cold]
+    pub fn tell(
+        &self,
+        device: &mut Option<&mut dyn Device>,
+        misses: Option<&MissDispatcher<u16>>,
+        layer: usize,
+        (placements, dropped): (&[Placement], &[Key]),
+    ) {
+        let Some(device) = device else { return };
+        let on_host: Vec<u32> = match misses {
+            Some(misses) if self.host > 0 => misses.on_host().collect(),
+            _ => Vec::new(),
+        };
+        let left_out = self.dropped + self.substituted + self.low;
+        device.demand(&DeviceEvent { layer, placements, dropped, on_host: &on_host, left_out });
     }
 
     /// A demand with it: whoever stands in is part of it already.

@@ -162,7 +162,9 @@ impl Clock {
     /// copies. Returns when the layer has all that it waits for: they go on with `later`.
     #[cold]
     pub fn serve_on_host(&mut self, layer: usize, work: u64, later: u64) -> u64 {
-        let behind = work.saturating_add(self.host_busy.saturating_sub(self.now));
+        let handoff = if work > 0 { self.host.handoff_ps } else { 0 };
+        let behind =
+            work.saturating_add(handoff).saturating_add(self.host_busy.saturating_sub(self.now));
         let queued = self.copies.left(self.now);
         let ends = beside(
             Job { alone: behind, permille: self.host.host_permille },

@@ -171,6 +171,7 @@ impl TimeModel {
             host_permille: 1000,
             host_ps_per_mib: 0,
             more_ps_per_mib: 0,
+            handoff_ps: 0,
         };
         let beside = found.or(measured.last()).copied().unwrap_or(none);
         if self.contention {

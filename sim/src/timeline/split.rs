@@ -106,6 +106,7 @@ mod tests {
                 host_permille: 1200,
                 host_ps_per_mib: 9,
                 more_ps_per_mib: 0,
+                handoff_ps: 0,
             }],
             ..Contention::default()
         };
