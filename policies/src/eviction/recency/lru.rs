@@ -74,7 +74,7 @@ impl Policy for Lru {
 
     #[inline(always)]
     fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
-        let victim = self.links.find_from_back(self.order, &may_leave)?;
+        let victim = self.links.find_from_back(self.order, may_leave)?;
         self.links.unlink(victim);
         Some(victim)
     }
