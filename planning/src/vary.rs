@@ -125,6 +125,7 @@ pub fn what_if<'a>(
             Some(point(values.clone(), request, routing(&request.model)?))
         })
         .collect();
+    models.iter().try_for_each(|(_, routing)| routing.check_watch())?;
     let first = models.first().map(|of| of.1.summary()).unwrap_or(RoutingSummary::Uniform);
     let mut warnings = Vec::new();
     let all_resident = points.iter().all(|point| point.verdict == Some(FitVerdict::Resident));
