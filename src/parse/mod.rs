@@ -5,6 +5,7 @@ mod machines;
 mod numbers;
 mod pictures;
 mod policies;
+mod profiles;
 mod shares;
 mod sizes;
 
