@@ -180,7 +180,10 @@ impl<'a> PolicyReplay<'a, '_> {
             drive_wide(trace, way, wanted, &mut sink)?;
             return Ok((sink.meter.finish(), Vec::new()));
         }
-        let parts = self.parts()?;
+        let mut parts = self.parts()?;
+        if let Some(host) = &mut parts.host {
+            host.begin_below(cache.residents());
+        }
         let meter = Meter::new(experts.len(), setting.warmup).with_sequences(way.sequences);
         let mut engine = Engine::new(cache, parts, meter, self.timelines);
         drive_wide(trace, way, wanted, &mut engine)?;

@@ -9,7 +9,7 @@ mod profiles;
 mod shares;
 mod sizes;
 
-pub use capacities::capacities;
+pub use capacities::{capacities, schedule};
 pub use machines::{
     Profile, disk, engine, hardware, link, links, machine, profile, profile_and_name,
 };
