@@ -100,7 +100,7 @@ pub fn what_if<'a>(
     for axis in axes {
         let longer = |values: &Vec<String>| {
             let values = values.clone();
-            axis.values.iter().map(move |value| [&values[..], &[value.clone()]].concat())
+            axis.values.iter().map(move |value| [&values[..], std::slice::from_ref(value)].concat())
         };
         combinations = combinations.iter().flat_map(longer).collect();
     }

@@ -1,6 +1,7 @@
 //! What-ifs laid out: a row a point, and a plot of tokens a second.
 
-use hotset_planning::{PlacedSpeed, Point, Speed, WhatIf};
+use hotset_planning::placement::PlacedSpeed;
+use hotset_planning::{Point, Speed, WhatIf};
 
 use crate::experiment::wrap;
 use crate::plan::routing;
