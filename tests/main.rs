@@ -18,6 +18,7 @@ mod layouts;
 mod live;
 mod machines;
 mod misses;
+mod odd_values;
 mod outputs;
 mod plan;
 mod plots;
