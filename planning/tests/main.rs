@@ -1,6 +1,5 @@
 //! Tests of planning: one binary, a module a subject.
 
-mod interrupts;
 mod properties;
 mod receipts;
 mod recordings;
