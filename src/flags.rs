@@ -42,6 +42,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("Routing::of_trace::stand_in", "--stand-in"),
     ("Speculation::accept", "--accept"),
     ("Speculation::drafts", "--speculate"),
+    ("Storage::rest_format", "--rest-format"),
     ("Storage::checkpoint", "--weights"),
     ("WhatIf::axes", "--vary"),
     ("HostMemory::capacity", "--host-slots"),

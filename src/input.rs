@@ -35,11 +35,11 @@ pub fn read_text(path: &Path, most: u64) -> Result<String, Fault> {
     })
 }
 
-/// Refuses pipes and devices as traces: those are read in place, from more than one end.
+/// Refuses pipes and devices as files of counts: those are read more than once.
 pub fn refuse_pipe(path: &Path) -> Result<(), Fault> {
     match path.metadata() {
         Ok(found) if !found.is_file() && !found.is_dir() => Err(Fault::Usage(format!(
-            "{}: it is a pipe or a device, and a trace is read in place: write it into a file first",
+            "{}: it is a pipe or a device, and a file of counts is read more than once: write it into a file first",
             path.display()
         ))),
         _ => Ok(()),
@@ -64,7 +64,7 @@ mod tests {
             let told = read_bytes(Path::new("/dev/zero"), 2 << 20).unwrap_err().to_string();
             assert!(told.contains("more than 2 MiB"), "{told}");
             let told = refuse_pipe(Path::new("/dev/zero")).unwrap_err().to_string();
-            assert!(told.contains("a pipe or a device"), "{told}");
+            assert!(told.contains("a pipe or a device, and a file of counts is"), "{told}");
         }
     }
 }

@@ -19,6 +19,7 @@ mod layouts;
 mod live;
 mod machines;
 mod misses;
+mod odd_values;
 mod outputs;
 mod packages;
 mod plan;

@@ -11,7 +11,7 @@ use crate::picos::{MIB, mul_div_round};
 /// Requests in flight where nobody says how many.
 const DEPTH: u32 = 32;
 /// Rates outside these, in bytes a second, are a mistake of units.
-const PLAUSIBLE: std::ops::RangeInclusive<f64> = 1e5..=1e13;
+pub(crate) const PLAUSIBLE: std::ops::RangeInclusive<f64> = 1e5..=1e13;
 
 /// A disk.
 ///

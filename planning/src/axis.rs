@@ -1,7 +1,7 @@
 //! Axes of a what-if: a setting, the values that it takes, and a request with one of them.
 
 use hotset_cost_models::model::KvFormat;
-use hotset_cost_models::{ByteSize, Hardware, Model, WeightFormat, find_hardware, find_link};
+use hotset_cost_models::{ByteSize, Hardware, Mix, Model, WeightFormat, find_hardware, find_link};
 use serde::Serialize;
 
 use crate::{PlanError, Request};
@@ -25,7 +25,7 @@ pub enum Knob {
     HostMemory,
     /// The link, by name.
     Link,
-    /// Format of the experts.
+    /// Format of the experts, or a GGUF mix of all tensors.
     Format,
     /// Format of keys and values.
     Kv,
@@ -148,8 +148,21 @@ fn memory(value: &str) -> Option<u64> {
     (1..=MOST_MEMORY).contains(&bytes).then_some(bytes)
 }
 
+/// The request with one value of each axis. A model and a machine come first, whatever the axes' order:
+/// the others change something about them.
+pub(crate) fn with_values(
+    request: &Request,
+    axes: &[Axis],
+    values: &[String],
+) -> Result<Request, PlanError> {
+    let mut pairs: Vec<(Knob, &String)> = axes.iter().map(|axis| axis.knob).zip(values).collect();
+    pairs.sort_by_key(|(knob, _)| !matches!(knob, Knob::Model | Knob::Machine));
+    let first = request.clone();
+    pairs.iter().try_fold(first, |request, (knob, value)| applied(&request, *knob, value))
+}
+
 /// The request with one setting changed.
-pub(crate) fn applied(request: &Request, knob: Knob, value: &str) -> Result<Request, PlanError> {
+fn applied(request: &Request, knob: Knob, value: &str) -> Result<Request, PlanError> {
     let wrong = |why: String| PlanError::Vary { text: format!("{}={value}", knob.name()), why };
     let whole = || -> Result<u32, PlanError> {
         value.parse().map_err(|_| wrong(format!("'{value}' is not a whole number")))
@@ -173,10 +186,24 @@ pub(crate) fn applied(request: &Request, knob: Knob, value: &str) -> Result<Requ
         Knob::Link => {
             new.link = Some(find_link(value).map_err(|error| wrong(error.to_string()))?);
         }
-        Knob::Format => {
-            let format: WeightFormat = value.parse().map_err(|error| wrong(format!("{error}")))?;
-            new.storage.format = Some(format);
-        }
+        Knob::Format => match (value.parse::<WeightFormat>(), Mix::parse(value)) {
+            (Ok(format), _) => new.storage.format = Some(format),
+            (Err(_), Ok(mix)) if new.storage.rest_format.is_none() => {
+                new.storage.format = None;
+                new.model = new.model.quantised(&mix);
+            }
+            (Err(_), Ok(_)) => {
+                return Err(wrong(
+                    "a mix gives all tensors their formats: leave `Storage::rest_format` out"
+                        .to_owned(),
+                ));
+            }
+            (Err(error), Err(_)) => {
+                return Err(wrong(format!(
+                    "{error}; or a GGUF mix (Q4_K_M, IQ3_XXS, UD-Q4_K_XL, ...)"
+                )));
+            }
+        },
         Knob::Kv => {
             let known = KvFormat::from_name(value);
             new.storage.kv = known.ok_or_else(|| {
@@ -233,6 +260,22 @@ mod tests {
         for wrong in ["0", "-1", "nan", "x", "1e9", "2000000GiB"] {
             assert_eq!(memory(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_machine_and_a_model_do_not_undo_what_other_axes_say() {
+        let machine = find_hardware("rtx-4090").unwrap();
+        let request = Request::new(Model::builtin("OLMoE-1B-7B").unwrap(), machine);
+        let axes = ["gpu-memory=7", "format=Q4_K_M", "machine=rtx-3090", "model=gpt-oss-20b"]
+            .map(|axis| axis.parse::<Axis>().unwrap());
+        let values: Vec<String> = axes.iter().map(|axis| axis.values[0].clone()).collect();
+        let all = with_values(&request, &axes, &values).unwrap();
+        assert_eq!((all.machine.memory.value, all.model.name.as_str()), (7 << 30, "gpt-oss-20b"));
+        assert_eq!(all.machine.name, "rtx-3090");
+        let stored = all.model.stored.map(|stored| stored.source);
+        assert_eq!(stored.as_deref(), Some("tensor types of Q4_K_M"));
+        let told = with_values(&request, &axes[1..2], &["Q4_K_Q".to_owned()]).unwrap_err();
+        assert!(told.to_string().contains("or a GGUF mix"), "{told}");
     }
 
     #[test]

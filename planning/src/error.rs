@@ -1,6 +1,7 @@
 //! What a plan refuses, and what to do about it.
 
 use hotset_cost_models::ModelError;
+use hotset_sim::SimError;
 use thiserror::Error;
 
 /// Why a plan cannot be made.
@@ -66,6 +67,9 @@ pub enum PlanError {
         /// Sequences that there are.
         sequences: usize,
     },
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// An axis of a what-if that cannot be read.
     #[error("`WhatIf::axes` {text}: {why}")]
     Vary {
@@ -79,6 +83,14 @@ pub enum PlanError {
 impl PlanError {
     pub(crate) fn setting(setting: &'static str, why: impl Into<String>) -> Self {
         Self::Setting { setting, why: why.into() }
+    }
+
+    /// What a replay of the trace says.
+    pub(crate) fn replay(error: SimError) -> Self {
+        match error {
+            SimError::Interrupted => Self::Interrupted,
+            other => Self::setting("`Routing::of_trace`", other.to_string()),
+        }
     }
 
     pub(crate) fn both(first: &'static str, second: &'static str, why: &str) -> Self {

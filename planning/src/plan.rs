@@ -125,6 +125,7 @@ pub fn plan(request: &Request, routing: &Routing<'_>) -> Result<PlanReport, Plan
         _ => None,
     };
     let thrashing = speed.as_ref().and_then(|speed| thrashing(request, routing, &fit, speed));
+    routing.check_watch()?;
     pricing.coefficients.push(routing_coefficient(routing));
     let notes = notes(request, &weights);
     let right_sized = match fit.verdict {

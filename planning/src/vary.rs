@@ -9,9 +9,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::advice::without_trace;
-use crate::axis::{Axis, Knob, applied, check};
+use crate::axis::{Axis, Knob, check, with_values};
 use crate::fit::Fitting;
 use crate::memory::gib;
+use crate::placement::{PlacedSpeed, resident_speed};
 use crate::pricing::Pricing;
 use crate::routing::{Routing, RoutingSummary, StepKind};
 use crate::speed::Speed;
@@ -36,6 +37,10 @@ pub struct Point {
     pub slots_share: f64,
     /// How fast; absent where it does not fit.
     pub speed: Option<Speed>,
+    /// How fast the engine was reported to run what is all resident, as this is; absent where it is
+    /// not, or no engine with reports was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine_speed: Option<PlacedSpeed>,
     /// Why there is no speed.
     pub reason: Option<String>,
 }
@@ -91,18 +96,17 @@ pub fn what_if<'a>(
     routing_of: impl Fn(&Model) -> Result<Routing<'a>, PlanError>,
 ) -> Result<WhatIf, PlanError> {
     check(axes)?;
-    let mut requests = vec![(Vec::new(), request.clone())];
+    let mut combinations: Vec<Vec<String>> = vec![Vec::new()];
     for axis in axes {
-        let mut next = Vec::with_capacity(requests.len() * axis.values.len());
-        for (values, request) in &requests {
-            for value in &axis.values {
-                let mut values: Vec<String> = values.clone();
-                values.push(value.clone());
-                next.push((values, applied(request, axis.knob, value)?));
-            }
-        }
-        requests = next;
+        let longer = |values: &Vec<String>| {
+            let values = values.clone();
+            axis.values.iter().map(move |value| [&values[..], std::slice::from_ref(value)].concat())
+        };
+        combinations = combinations.iter().flat_map(longer).collect();
     }
+    let with = |values: Vec<String>| Ok((values.clone(), with_values(request, axes, &values)?));
+    let requests: Vec<(Vec<String>, Request)> =
+        combinations.into_iter().map(with).collect::<Result<_, PlanError>>()?;
     let mut models: Vec<(&Model, Routing<'a>)> = Vec::new();
     for (_, request) in &requests {
         if models.iter().all(|known| *known.0 != request.model) {
@@ -125,6 +129,7 @@ pub fn what_if<'a>(
             Some(point(values.clone(), request, routing(&request.model)?))
         })
         .collect();
+    models.iter().try_for_each(|(_, routing)| routing.check_watch())?;
     let first = models.first().map(|of| of.1.summary()).unwrap_or(RoutingSummary::Uniform);
     let mut warnings = Vec::new();
     let all_resident = points.iter().all(|point| point.verdict == Some(FitVerdict::Resident));
@@ -162,6 +167,7 @@ fn point(values: Vec<String>, request: &Request, routing: &Routing<'_>) -> Point
         slots: 0,
         slots_share: 0.0,
         speed: None,
+        engine_speed: None,
         reason: None,
     };
     let run = |point: &mut Point| -> Result<(), PlanError> {
@@ -176,6 +182,9 @@ fn point(values: Vec<String>, request: &Request, routing: &Routing<'_>) -> Point
             let short = gib(fit.short_bytes);
             point.reason = Some(format!("{short:.2} GiB short of {}", fit.binding.name()));
             return Ok(());
+        }
+        if fit.verdict == FitVerdict::Resident {
+            point.engine_speed = resident_speed(request);
         }
         routing.supports(request.step_kind())?;
         let pricing = Pricing::new(request, &weights);

@@ -1,5 +1,6 @@
 //! What-ifs laid out: a row a point, and a plot of tokens a second.
 
+use hotset_planning::placement::PlacedSpeed;
 use hotset_planning::{Point, Speed, WhatIf};
 
 use crate::experiment::wrap;
@@ -63,6 +64,9 @@ fn table(report: &WhatIf) -> Sheet {
     for figure in figures(report) {
         columns = columns.and(std::slice::from_ref(figure));
     }
+    if told_by_engine(report) {
+        columns = columns.and(ENGINE);
+    }
     let mut sheet = columns.sheet(wrap(&title, 78).join("\n"), &report.points);
     let mut reasons = Vec::new();
     for point in &report.points {
@@ -73,6 +77,26 @@ fn table(report: &WhatIf) -> Sheet {
     sheet.note = reasons.join("\n");
     sheet
 }
+
+/// Whether reports of the engine tell how fast some points are.
+fn told_by_engine(report: &WhatIf) -> bool {
+    report.points.iter().any(|point| point.engine_speed.is_some())
+}
+
+fn engine(point: &Point, of: fn(&PlacedSpeed) -> f64, decimals: usize) -> Cell {
+    Cell::number(point.engine_speed.as_ref().map(of), decimals)
+}
+
+/// Where everything is resident.
+const ENGINE: &[Field<Point>] = &[Field::right("engine\ntokens/s", "engine_tokens_per_s", |p| {
+    engine(p, |speed| speed.tokens_per_s, 1)
+})];
+
+const FLAT_ENGINE: &[Field<Point>] = &[
+    Field::flat("engine_tokens_per_s", |p| engine(p, |speed| speed.tokens_per_s, 6)),
+    Field::flat("engine_tokens_per_s_low", |p| engine(p, |speed| speed.low, 6)),
+    Field::flat("engine_tokens_per_s_high", |p| engine(p, |speed| speed.high, 6)),
+];
 
 /// A figure of a point that can be run.
 fn speed(point: &Point, of: fn(&Speed) -> f64, decimals: usize) -> Cell {
@@ -107,7 +131,8 @@ fn figures(report: &WhatIf) -> Vec<&'static Field<Point>> {
         let widest = values.map(|value| value.chars().count()).max().unwrap_or(0);
         widest.max(knob.name().len()) + 2
     };
-    let axes: usize = report.axes.iter().enumerate().map(axis).sum();
+    let told: usize = if told_by_engine(report) { 10 } else { 0 };
+    let axes: usize = told + report.axes.iter().enumerate().map(axis).sum::<usize>();
     // A verdict takes 14.
     let wide = |figures: &[&Field<Point>]| {
         let widths = figures.iter().map(|figure| figure.heading_width().max(6) + 2);
@@ -187,7 +212,9 @@ const FLAT: &[Field<Point>] = &[
 
 /// One row a point with all digits.
 fn flat(report: &WhatIf) -> Sheet {
-    axes(report).and(FLAT).sheet("", &report.points)
+    let columns = axes(report).and(FLAT);
+    let columns = if told_by_engine(report) { columns.and(FLAT_ENGINE) } else { columns };
+    columns.sheet("", &report.points)
 }
 
 #[cfg(test)]

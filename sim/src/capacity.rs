@@ -126,12 +126,23 @@ impl Capacity {
             }
         };
         match (total, scope) {
-            (0, _) => Err(zero(String::new())),
+            (0, _) => Err(zero(match self {
+                Self::Percent(percent) if percent > 0.0 => {
+                    // A slot's share, rounded up to a tenth of a percent.
+                    let least = (1000.0 / f64::from(experts.max(1))).ceil() / 10.0;
+                    format!(": the trace has {}; give at least {least}%", in_all(experts))
+                }
+                _ => String::new(),
+            })),
             (total, _) if total > experts => Err(over()),
             (total, Scope::Global | Scope::Adaptive) => Ok(Slots::Global(total)),
             (total, Scope::Layer) => Ok(Slots::Layer(even_split(shape, total))),
         }
     }
+}
+
+fn in_all(experts: u32) -> String {
+    if experts == 1 { "1 expert in all".to_owned() } else { format!("{experts} experts in all") }
 }
 
 /// Experts and top-k of each layer.
@@ -199,6 +210,12 @@ mod tests {
         let told = |text: &str, scope| slots(text, scope).unwrap_err();
         assert_eq!(told("0", Scope::Global), "capacity 0 is less than one slot");
         assert_eq!(told("0%", Scope::Global), "capacity 0% is less than one slot");
+        let tenth = "capacity 0.1% is less than one slot: the trace has 768 experts in all; give at least 0.2%";
+        assert_eq!(told("0.1%", Scope::Global), tenth);
+        let one = Shape::uniform(1, 1, 1).unwrap();
+        let of_one: SimError =
+            "12.5%".parse::<Capacity>().unwrap().slots(&one, Scope::Global).unwrap_err();
+        assert!(of_one.to_string().ends_with("the trace has 1 expert in all; give at least 100%"));
         assert_eq!(told("2%", Scope::Layer), "capacity 2% is less than one slot of any layer");
         assert!(told("101%", Scope::Global).starts_with("capacity 101% is more than all 768"));
         assert!(told("769", Scope::Global).contains("more than all 768 experts"));

@@ -59,6 +59,20 @@ pub fn drive<E: ExpertId>(
     let _ = walk(trace, ids, &Way::new(steps, &()), wanted, sink);
 }
 
+/// [`drive`] that stops on the way when it is asked to.
+///
+/// # Errors
+/// [`SimError::Interrupted`], within so many accesses of being asked as some milliseconds take.
+pub fn drive_watched<E: ExpertId>(
+    trace: &Trace,
+    ids: &[E],
+    (steps, progress): (&Steps, &dyn ReplayProgress),
+    wanted: impl Fn(Phase) -> bool,
+    sink: &mut impl EventSink<E>,
+) -> Result<(), SimError> {
+    walk(trace, ids, &Way::new(steps, progress), wanted, sink)
+}
+
 /// [`drive`] for sinks that take ids of 16 bits, whatever the column's width: what is compiled
 /// for each policy is then compiled once, not once a width.
 ///

@@ -363,6 +363,18 @@ pub enum SimError {
         /// Whether the trace recorded those steps.
         recorded: bool,
     },
+    /// A rule for misses that means more than the trace has.
+    #[error(
+        "miss handler '{handler}' asks for more than the trace has: {most} {what}; give at most {most}"
+    )]
+    MissOver {
+        /// The handler with its parameters.
+        handler: String,
+        /// The most that is possible.
+        most: u32,
+        /// Of what.
+        what: &'static str,
+    },
     /// Nothing to compare.
     #[error("no way to handle misses: give at least one `Serving::misses`")]
     NoMisses,

@@ -31,6 +31,11 @@ impl HostSide {
         })
     }
 
+    /// The accelerator begins with these experts, by dense key.
+    pub fn begin_below(&mut self, keys: impl IntoIterator<Item = Key>) {
+        self.tier.begin_below(keys);
+    }
+
     pub fn begin_step(&mut self, tokens: u32) {
         self.tier.begin_step(tokens);
         self.computed.clear();

@@ -57,7 +57,11 @@ impl<'p> Intervals<'p> {
             // A price may count a little that no step does, as what is drained at the end of a phase.
             let drawn = draws.interval(|drawn| units.sum(drawn, part) / units.sum(drawn, whole));
             let scale = if drawn.estimate > 0.0 { estimate / drawn.estimate } else { 1.0 };
-            let end = |end: f64| (estimate + (end * scale - estimate) * wider).max(0.0);
+            let end = |end: f64| {
+                let moved = estimate + (end * scale - estimate) * wider;
+                // No rate and no time is below nothing; what is no number stays none.
+                if moved < 0.0 { 0.0 } else { moved }
+            };
             Interval { estimate, low: end(drawn.low), high: end(drawn.high) }
         };
         let price = |(index, link): (usize, &LinkPrice)| {

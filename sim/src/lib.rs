@@ -63,7 +63,7 @@ pub use compose::{Arrival, Composition};
 pub use counts::{Bucket, Counts, TierCounts, Window};
 pub use curve::{CurveSetting, LruCurve};
 pub use device::{DecisionDigest, Device, DeviceEvent, PassedExpert};
-pub use drive::{EventSink, drive};
+pub use drive::{EventSink, drive, drive_watched};
 pub use elastic::{Change, Schedule};
 pub use error::SimError;
 pub use forecast::{
@@ -82,7 +82,7 @@ pub use prefill::Prefill;
 pub use prepare::Preparation;
 pub use prices::{Breakdown, Prices, SplitPrice};
 pub use progress::ReplayProgress;
-pub use replay::{replay, replay_on, replay_timed};
+pub use replay::{replay, replay_on, replay_timed, replay_until};
 pub use replay_report::{LayerRow, LayerTime, Recording, ReplayReport, StepTimes, replay_in_full};
 pub use report::{LinkPrice, Report, Row, SCHEMA, Settings, TraceSummary};
 pub use request::{Compare, CountedUses, Named, Training};

@@ -24,7 +24,8 @@ use crate::prefetching::Prefetching;
 use crate::prefill::PrefillService;
 use crate::sequential;
 use crate::{
-    Counts, Device, Futures, Prefetch, Scope, Semantics, Setting, SimError, Steps, Timeline,
+    Counts, Device, Futures, Prefetch, ReplayProgress, Scope, Semantics, Setting, SimError, Steps,
+    Timeline,
 };
 
 /// Replays `trace`, in `steps`, through one setting. `futures` serves the bounds and must be of
@@ -39,6 +40,20 @@ pub fn replay(
     setting: &Setting,
 ) -> Result<Counts, SimError> {
     replay_timed(trace, steps, futures, setting, Vec::new()).map(|(counts, _)| counts)
+}
+
+/// [`replay`] that stops on the way when `progress` says so.
+///
+/// # Errors
+/// As [`replay`]; [`SimError::Interrupted`].
+pub fn replay_until(
+    trace: &Trace,
+    (steps, progress): (&Steps, &dyn ReplayProgress),
+    futures: &Futures<'_>,
+    setting: &Setting,
+) -> Result<Counts, SimError> {
+    let way = &Way::new(steps, progress);
+    replay_watched(trace, way, futures, setting, Vec::new()).map(|(counts, _)| counts)
 }
 
 /// [`replay`], followed by any number of timelines: one run of the cache, priced on every link.
@@ -218,6 +233,9 @@ impl<'a> PolicyReplay<'a, '_> {
         }
         let mut parts = self.parts()?;
         parts.device = self.device;
+        if let Some(host) = &mut parts.host {
+            host.begin_below(cache.residents());
+        }
         let meter = Meter::new(experts.len(), setting.warmup).with_sequences(way.sequences);
         let mut engine = Engine::new(cache, parts, meter, self.timelines);
         drive_wide(trace, way, wanted, &mut engine)?;

@@ -86,9 +86,13 @@ pub fn sweep(
         }
     };
     report.warnings.extend(left_out);
+    let all = curves.all(progress);
+    if progress.cancelled() {
+        return Err(SimError::Interrupted);
+    }
     Ok(SweepReport {
         knees: knees(&report, request.knee_ms_per_gib),
-        lru_curves: lru_points(trace, &report, &curves.all()),
+        lru_curves: lru_points(trace, &report, &all),
         report,
     })
 }

@@ -27,10 +27,9 @@ pub struct ServingArgs {
         long,
         help_heading = "Serving",
         value_name = "TOKENS:SIZE,...",
-        default_value = "",
-        hide_default_value = true
+        value_parser = parse::schedule
     )]
-    pub schedule: Schedule,
+    pub schedule: Option<Schedule>,
     /// Run so many sequences at once, composing steps [default: the recorded steps, else one by one]
     #[arg(long, help_heading = "Serving", value_name = "N")]
     pub concurrency: Option<u32>,

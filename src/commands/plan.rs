@@ -13,6 +13,7 @@ use crate::cli::{KvName, PlanArgs, PreflightArgs, SettingArgs};
 use crate::fault::{Ending, Fault};
 use crate::flags::with_flags;
 use crate::parse::ExpertFormat;
+use crate::progress::Bar;
 use crate::{commands, output, parse};
 
 /// vLLM's defaults: tokens a block, tokens that a step may add.
@@ -37,8 +38,9 @@ pub fn run(args: &PlanArgs) -> Result<Ending, Fault> {
     refuse_idle(&args.setting, drafted)?;
     let trace = args.trace.as_deref().map(|path| commands::open(Some(path))).transpose()?;
     let histogram = args.histogram.as_deref().map(commands::open_histogram).transpose()?;
+    let bar = Bar::new();
     let routing = |model: &Model| match (&trace, &histogram) {
-        (Some(trace), _) => Routing::of_trace(model, trace, args.stand_in),
+        (Some(trace), _) => Ok(Routing::of_trace(model, trace, args.stand_in)?.watched_by(&bar)),
         (None, Some(histogram)) => Routing::of_histogram(model, histogram),
         (None, None) if args.uniform => Ok(Routing::uniform(model)),
         (None, None) => Ok(Routing::recorded(model)),

@@ -98,7 +98,7 @@ pub fn shared(
             prefill: args.serving.prefill,
             host: host_memory(&args.tiers)?,
             composition: composition(&args.serving, args.chunk, args.seed),
-            schedule: args.serving.schedule.clone(),
+            schedule: args.serving.schedule.clone().unwrap_or_default(),
             ..Serving::default()
         },
         time: TimeModel {

@@ -1,6 +1,6 @@
 //! Capacities of the cache, one by one or in ranges.
 
-use hotset::sim::{Capacity, Named};
+use hotset::sim::{Capacity, Named, Schedule, SimError};
 
 use crate::fault::Fault;
 
@@ -23,6 +23,17 @@ pub fn capacities(texts: &[String]) -> Result<Vec<Named<Capacity>>, Fault> {
         all.extend(sizes.into_iter().map(|size| Named::new(size.to_string(), size)));
     }
     Ok(all)
+}
+
+/// Capacities from given tokens on; nothing at all is no schedule.
+pub fn schedule(text: &str) -> Result<Schedule, String> {
+    if text.split(',').all(|part| part.trim().is_empty()) {
+        return Err(
+            "no change is given: give TOKENS:CAPACITY, as in 1000:25%, or leave the schedule out"
+                .to_owned(),
+        );
+    }
+    text.parse().map_err(|error: SimError| error.to_string())
 }
 
 /// The most sizes that one range may stand for.

@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::fault::Fault;
 use crate::input::read_text;
 use crate::names::suggestion;
+use crate::parse::profiles::{Kind, MOST_PROFILE_BYTES, read_as};
 
 /// Links by name, of `machine` or built in; others as TOML files, a machine's giving all its links
 /// or the one that is named behind a colon, `mine.toml:mine-pcie`.
@@ -39,8 +40,8 @@ pub enum Profile {
     Machine(Box<MachineProfile>),
 }
 
-/// No profile is longer.
-const MOST_PROFILE_BYTES: u64 = 16 << 20;
+/// What --link takes.
+const LINK_FLAG: (&str, &[Kind]) = ("--link", &[Kind::Link, Kind::Links]);
 
 /// Reads a profile: a machine's has a list of links.
 pub fn profile(path: &str) -> Result<Profile, Fault> {
@@ -48,42 +49,47 @@ pub fn profile(path: &str) -> Result<Profile, Fault> {
     // Text that is no TOML at all is told of as a link's, with line and column.
     let table = text.parse::<toml::Table>().unwrap_or_default();
     Ok(if table.contains_key("links") {
-        Profile::Machine(Box::new(MachineProfile::from_toml_path(path)?))
+        let read = MachineProfile::from_toml_path(path);
+        Profile::Machine(Box::new(read_as(path, LINK_FLAG, read)?))
     } else {
-        Profile::Link(Box::new(Link::from_toml_path(path)?))
+        Profile::Link(Box::new(read_as(path, LINK_FLAG, Link::from_toml_path(path))?))
     })
 }
 
 /// A machine by name, or its profile.
 pub fn machine(text: &str) -> Result<MachineProfile, Fault> {
     match text.ends_with(".toml") {
-        true => Ok(MachineProfile::from_toml_path(text)?),
+        true => read_as(text, ("--machine", &[Kind::Links]), MachineProfile::from_toml_path(text)),
         false => Ok(find_machine(text)?),
     }
 }
 
 /// A machine to plan for: a built-in name, several of one, or a file.
 pub fn hardware(text: &str) -> Result<Hardware, Fault> {
-    match text.ends_with(".toml") {
-        true => Hardware::from_toml_path(text).map_err(|error| match profile(text) {
-            // What 'link fit' writes goes by the same ending.
-            Ok(_) => Fault::Usage(format!(
-                "{text} is a profile of links, which says nothing of memory: give it as --link \
-                 {text}, and as --machine a built-in name or a file like the one in \
-                 docs/metrics.md (A machine of one's own)"
-            )),
-            Err(_) => error.into(),
-        }),
-        false => find_hardware(text)
-            .map_err(|error| Fault::Usage(format!("{error} ('hotset machines' lists all)"))),
+    if !text.ends_with(".toml") {
+        return find_hardware(text)
+            .map_err(|error| Fault::Usage(format!("{error} ('hotset machines' lists all)")));
     }
+    let read = Hardware::from_toml_path(text);
+    if read.is_err() && profile(text).is_ok() {
+        // What 'link fit' writes goes by the same ending.
+        return Err(Fault::Usage(format!(
+            "{text} is a profile of links, which says nothing of memory: give it as --link \
+             {text}, and as --machine a built-in name or a file like the one in \
+             docs/metrics.md (A machine of one's own)"
+        )));
+    }
+    read_as(text, ("--machine", &[Kind::Hardware]), read)
 }
 
 /// An engine: a built-in name, a file, or `algorithm` for none.
 pub fn engine(text: &str) -> Result<Option<Engine>, Fault> {
     match text {
         "algorithm" => Ok(None),
-        file if file.ends_with(".toml") => Ok(Some(Engine::from_toml_path(file)?)),
+        file if file.ends_with(".toml") => {
+            let read = Engine::from_toml_path(file);
+            Ok(Some(read_as(file, ("--engine", &[Kind::Engine]), read)?))
+        }
         name => Ok(Some(find_engine(name)?)),
     }
 }
@@ -91,7 +97,7 @@ pub fn engine(text: &str) -> Result<Option<Engine>, Fault> {
 /// A disk: by name, by its rate, or its profile.
 pub fn disk(text: &str) -> Result<Disk, Fault> {
     match text.ends_with(".toml") {
-        true => Ok(Disk::from_toml_path(text)?),
+        true => read_as(text, ("--disk", &[Kind::Disk]), Disk::from_toml_path(text)),
         false => Ok(text.parse()?),
     }
 }

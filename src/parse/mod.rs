@@ -5,10 +5,11 @@ mod machines;
 mod numbers;
 mod pictures;
 mod policies;
+mod profiles;
 mod shares;
 mod sizes;
 
-pub use capacities::capacities;
+pub use capacities::{capacities, schedule};
 pub use machines::{
     Profile, disk, engine, hardware, link, links, machine, profile, profile_and_name,
 };

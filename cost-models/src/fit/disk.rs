@@ -9,8 +9,8 @@ use std::io::Read;
 
 use super::error::FitError;
 use super::residuals::Errors;
-use super::table::median;
-use crate::disk::{Disk, RequestTime};
+use super::table::{bytes_per_second, median, show_rate};
+use crate::disk::{Disk, PLAUSIBLE, RequestTime};
 
 /// Columns that the file must have; `requests` may follow, others are ignored.
 const COLUMNS: [&str; 3] = ["request_bytes", "queue_depth", "seconds"];
@@ -56,6 +56,10 @@ pub fn fit_disk(reader: impl Read, name: &str, source: &str) -> Result<FittedDis
         });
         let slowest_before = transfers.last().map_or(1, |last| last.ps);
         let ps = each.min().unwrap_or(0).max(slowest_before);
+        let rate = bytes_per_second(bytes, 1, ps);
+        if !PLAUSIBLE.contains(&rate) {
+            return Err(FitError::DiskRate { bytes, rate: show_rate(rate) });
+        }
         latencies.extend(first.map(|first| first.saturating_sub(ps)));
         transfers.push(RequestTime { bytes, ps });
     }
@@ -88,7 +92,9 @@ pub fn fit_disk(reader: impl Read, name: &str, source: &str) -> Result<FittedDis
             (at.read_ps(bytes).saturating_add(behind) as f64 / ps as f64 - 1.0).abs()
         })
         .collect();
-    Ok(FittedDisk { disk, points: batches.len(), errors: Errors::of(errors), warnings })
+    let errors = Errors::of(errors);
+    warnings.extend(errors.doubt("the disk"));
+    Ok(FittedDisk { disk, points: batches.len(), errors, warnings })
 }
 
 fn read(reader: impl Read) -> Result<Batches, FitError> {
@@ -162,12 +168,28 @@ mod tests {
     }
 
     #[test]
+    fn timings_that_no_disk_explains_are_doubted() {
+        // A larger request that takes a tenth of the time of a smaller one.
+        let rows = "request_bytes,queue_depth,seconds\n4096,1,0.01\n65536,1,0.001\n4096,8,0.09\n65536,8,0.009\n";
+        let fitted = fit_disk(rows.as_bytes(), "d", "").unwrap();
+        assert!(fitted.errors.max > 0.5, "{:?}", fitted.errors);
+        assert!(fitted.warnings.iter().any(|told| told.contains("the disk fits badly")));
+        let read = Disk::from_toml(&fitted.disk.to_toml().unwrap(), "d").unwrap();
+        assert_eq!(read.transfers.len(), 2, "what is written can be read");
+    }
+
+    #[test]
     fn files_that_measure_nothing_are_told() {
         let told = |text: &str| fit_disk(text.as_bytes(), "d", "").unwrap_err().to_string();
         assert!(told("bytes,seconds\n1,1\n").contains("request_bytes, queue_depth"));
         assert!(told("request_bytes,queue_depth,seconds\n").contains("no measurement"));
         let rows = "request_bytes,queue_depth,seconds\n4096,0,1\n";
         assert!(told(rows).contains("line 2: queue_depth is `0`"));
+        // Milliseconds for seconds, or a day a read: no profile that could be read back.
+        let slow = "request_bytes,queue_depth,seconds\n65536,1,86400\n";
+        assert!(told(slow).contains("reads of 65536 bytes") && told(slow).contains("in seconds"));
+        let fast = "request_bytes,queue_depth,seconds\n1099511627776,1,0.000001\n";
+        assert!(told(fast).contains("a disk gives 0.1 MB/s to 10 TB/s"));
         let one = fit_disk("request_bytes,queue_depth,seconds\n4096,4,0.001\n".as_bytes(), "d", "");
         assert_eq!(one.unwrap().warnings.len(), 2);
     }

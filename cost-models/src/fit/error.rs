@@ -32,6 +32,17 @@ pub enum FitError {
     /// There are no rows of reads.
     #[error("the file has no measurement of a read")]
     NoReads,
+    /// Reads at a rate that no disk has, and that no profile may say.
+    #[error(
+        "reads of {bytes} bytes come out at {rate}, and a disk gives 0.1 MB/s to 10 TB/s: are `seconds` in \
+         seconds, for the whole batch, and sizes in bytes?"
+    )]
+    DiskRate {
+        /// Bytes of a request.
+        bytes: u64,
+        /// The rate with its unit.
+        rate: String,
+    },
     /// A link's mode has too few points for a curve.
     #[error("{link}, {mode}: {why}")]
     TooFewPoints {

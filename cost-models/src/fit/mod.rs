@@ -128,11 +128,13 @@ impl Fit<'_> {
         points: &Points,
     ) -> Result<crate::BurstCurve, FitError> {
         let curve = grid::fit_curve(points, link, mode)?;
+        let at_points = grid::at_points(&curve, points);
+        self.warnings.extend(at_points.doubt(&format!("{link}, {mode},")));
         self.residuals.push(Residual {
             link: link.into(),
             mode: mode.into(),
             points: points.len(),
-            at_points: grid::at_points(&curve, points),
+            at_points,
             left_out: grid::left_out(&curve, points),
         });
         let plausible = if link == "hbm" { PLAUSIBLE_MEMORY } else { PLAUSIBLE_LINK };

@@ -28,6 +28,24 @@ impl Errors {
     }
 }
 
+/// Half the points this far off, or one that far, are more than what repeats of a measurement differ by.
+const DOUBTFUL: Errors = Errors { median: 0.1, max: 0.5 };
+
+impl Errors {
+    /// What a person must hear of a fit of `what` that is far from its points.
+    pub(super) fn doubt(&self, what: &str) -> Option<String> {
+        let doubtful = self.median > DOUBTFUL.median || self.max > DOUBTFUL.max;
+        doubtful.then(|| {
+            format!(
+                "{what} fits badly: half of the points are {:.0}% off or more, the worst {:.0}%; measure again \
+                 with nothing else running, or say less than this profile does",
+                100.0 * self.median,
+                100.0 * self.max
+            )
+        })
+    }
+}
+
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "median {:.2}%, max {:.2}%", 100.0 * self.median, 100.0 * self.max)
@@ -69,6 +87,15 @@ mod tests {
         assert_eq!(Errors::of(vec![0.3, 0.1, 0.2]), Errors { median: 0.2, max: 0.3 });
         assert_eq!(Errors::of(vec![0.25, 0.75]), Errors { median: 0.5, max: 0.75 });
         assert_eq!(Errors::of(vec![]), Errors { median: 0.0, max: 0.0 });
+    }
+
+    #[test]
+    fn a_fit_far_from_its_points_is_doubted() {
+        let doubt = |median, max| Errors { median, max }.doubt("the disk");
+        assert_eq!((doubt(0.1, 0.5), doubt(0.0, 0.0)), (None, None));
+        let told = doubt(0.2, 0.3).unwrap();
+        assert!(told.contains("the disk fits badly: half of the points are 20% off"), "{told}");
+        assert!(doubt(0.0, 0.51).unwrap().contains("the worst 51%"));
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use hotset_policies::Slots;
-use hotset_sim::{CurveSetting, LruCurve, PhaseFilter, Scope, Semantics, Steps, Window, drive};
+use hotset_sim::{
+    CurveSetting, LruCurve, PhaseFilter, ReplayProgress, Scope, Semantics, Steps, Window,
+    drive_watched,
+};
 use hotset_traces::{IdColumn, Phase, Trace};
 
 use super::need::StepKind;
@@ -89,14 +92,18 @@ pub(super) struct LruMisses {
 }
 
 /// By `hotset_sim`'s curve: equal to a replay at every capacity.
-fn exact(trace: &Trace, steps: &Steps, cold: u64) -> LruMisses {
+fn exact(
+    trace: &Trace,
+    way: (&Steps, &dyn ReplayProgress),
+    cold: u64,
+) -> Result<LruMisses, PlanError> {
     let setting = CurveSetting {
         scope: Scope::Global,
         semantics: Semantics::Event,
         phase: PhaseFilter::Decode,
         warmup: Some(cold),
     };
-    let curve = LruCurve::of(trace, steps, &setting);
+    let curve = LruCurve::until(trace, way, &setting).map_err(PlanError::replay)?;
     let from = curve.exact_from(0);
     let mut accesses = 0.0;
     let at = |slots| curve.counts(&Slots::Global(slots));
@@ -106,21 +113,26 @@ fn exact(trace: &Trace, steps: &Steps, cold: u64) -> LruMisses {
         bucket.misses() as f64
     });
     let misses = misses.collect();
-    LruMisses { accesses, from, misses }
+    Ok(LruMisses { accesses, from, misses })
 }
 
 /// By groups; `cold` steps warm up.
-pub(super) fn grouped(trace: &Trace, steps: &Steps, cold: u64) -> LruMisses {
+pub(super) fn grouped(
+    trace: &Trace,
+    way: (&Steps, &dyn ReplayProgress),
+    cold: u64,
+) -> Result<LruMisses, PlanError> {
     let mut stack = GroupStack::new(trace.shape(), cold);
     let decode = |phase| phase == Phase::Decode;
     match trace.ids() {
-        IdColumn::U8(ids) => drive(trace, ids, steps, decode, &mut stack),
-        IdColumn::U16(ids) => drive(trace, ids, steps, decode, &mut stack),
+        IdColumn::U8(ids) => drive_watched(trace, ids, way, decode, &mut stack),
+        IdColumn::U16(ids) => drive_watched(trace, ids, way, decode, &mut stack),
     }
+    .map_err(PlanError::replay)?;
     let (widest, accesses, hits) = stack.finish();
     let accesses = accesses as f64;
     let misses = hits.into_iter().skip(widest as usize).map(|hits| (accesses - hits).max(0.0));
-    LruMisses { accesses, from: widest, misses: misses.collect() }
+    Ok(LruMisses { accesses, from: widest, misses: misses.collect() })
 }
 
 /// Tokens of whole steps that are not counted, the same for every capacity.
@@ -129,7 +141,11 @@ pub(super) fn warmup_tokens(steps: &Steps, kind: StepKind) -> u64 {
 }
 
 impl Measured {
-    pub(super) fn of(trace: &Trace, kind: StepKind) -> Result<Self, PlanError> {
+    pub(super) fn of(
+        trace: &Trace,
+        kind: StepKind,
+        progress: &dyn ReplayProgress,
+    ) -> Result<Self, PlanError> {
         let steps = arranged(trace, kind)?;
         let tokens = kind.tokens_in_all();
         // Whole steps, and the same part for every capacity: a larger cache must not look worse
@@ -141,8 +157,8 @@ impl Measured {
         // Steps of one token exactly; of several, where an exact curve takes many times as long, all
         // but the order within an event.
         let lru = match tokens {
-            1 => exact(trace, &steps, cold),
-            _ => grouped(trace, &steps, cold / tokens),
+            1 => exact(trace, (&steps, progress), cold)?,
+            _ => grouped(trace, (&steps, progress), cold / tokens)?,
         };
         let (total, mut least) = (shape.total_experts(), f64::INFINITY);
         // A larger pool can be run as a smaller one.

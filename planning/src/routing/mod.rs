@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use hotset_cost_models::Model;
-use hotset_sim::TraceSummary;
+use hotset_sim::{ReplayProgress, TraceSummary};
 use hotset_traces::{Histogram, Phase, Trace};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -43,6 +43,7 @@ pub use unions::Unions;
 pub struct Routing<'a> {
     source: Source<'a>,
     mean: MeanLayer,
+    watch: Watch<'a>,
 }
 
 #[derive(Debug)]
@@ -102,6 +103,16 @@ pub enum RoutingSummary {
     },
 }
 
+/// Who may stop what is measured of a trace.
+#[derive(Clone, Copy)]
+struct Watch<'a>(&'a dyn ReplayProgress);
+
+impl std::fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
 const COUNTS: &str = "the most used experts pinned, the others copied at every use; tokens choose on \
                       their own, so that batches and drafts need more than recorded ones";
 const HOW: &str = "misses at the same place between one step's experts and all, on a logarithmic scale; \
@@ -111,17 +122,33 @@ const RECORDED: &str = "the mean of LRU's misses in recorded traces at the same 
                         relate to uniform routing";
 
 impl<'a> Routing<'a> {
+    fn of(source: Source<'a>, mean: MeanLayer) -> Self {
+        Self { source, mean, watch: Watch(&()) }
+    }
+
+    /// Stops measuring the trace, within a part of a second, when `progress` says so: what was asked
+    /// for then is [`PlanError::Interrupted`].
+    #[must_use]
+    pub fn watched_by(self, progress: &'a dyn ReplayProgress) -> Self {
+        Self { watch: Watch(progress), ..self }
+    }
+
+    /// # Errors
+    /// [`PlanError::Interrupted`] where somebody asked to stop.
+    pub(crate) fn check_watch(&self) -> Result<(), PlanError> {
+        if self.watch.0.cancelled() { Err(PlanError::Interrupted) } else { Ok(()) }
+    }
+
     /// Routing without a trace: recorded traces of other models stand in.
     #[must_use]
     pub fn recorded(model: &Model) -> Self {
-        let mean = MeanLayer::of(&layers_of(model));
-        Self { source: Source::Recorded(Recordings::builtin()), mean }
+        Self::of(Source::Recorded(Recordings::builtin()), MeanLayer::of(&layers_of(model)))
     }
 
     /// Every expert alike. Misses are then too many, as real routing is skewed and repeats itself.
     #[must_use]
     pub fn uniform(model: &Model) -> Self {
-        Self { source: Source::Uniform, mean: MeanLayer::of(&layers_of(model)) }
+        Self::of(Source::Uniform, MeanLayer::of(&layers_of(model)))
     }
 
     /// Routing as an engine counted it: how often each expert was used.
@@ -137,7 +164,7 @@ impl<'a> Routing<'a> {
             format: histogram.format,
             uses: histogram.total(),
         };
-        Ok(Self { source, mean })
+        Ok(Self::of(source, mean))
     }
 
     /// Routing as `trace` has it; `stand_in` lets another model's trace stand for this one's.
@@ -163,7 +190,7 @@ impl<'a> Routing<'a> {
         let curves = Mutex::new(BTreeMap::new());
         let replayed = Mutex::default();
         let source = Source::Trace { trace, stand_in: !same, curves, replayed };
-        Ok(Self { source, mean })
+        Ok(Self::of(source, mean))
     }
 
     /// Measures these kinds of steps, in parallel; asked again, they cost nothing.
@@ -176,7 +203,7 @@ impl<'a> Routing<'a> {
         let missing: Vec<StepKind> = kinds.iter().copied().filter(|kind| !known(kind)).collect();
         let measured: Vec<(StepKind, Measured)> = missing
             .par_iter()
-            .map(|&kind| Ok((kind, Measured::of(trace, kind)?)))
+            .map(|&kind| Ok((kind, Measured::of(trace, kind, self.watch.0)?)))
             .collect::<Result<_, PlanError>>()?;
         lock(curves).extend(measured);
         Ok(())

@@ -50,10 +50,10 @@ impl RecordedTrace {
     /// # Errors
     /// [`PlanError::Setting`] where it has no decode tokens.
     pub fn of(trace: &Trace, name: &str, source: &str) -> Result<Self, PlanError> {
-        let single = Measured::of(trace, StepKind { users: 1, tokens: 1 })?;
+        let single = Measured::of(trace, StepKind { users: 1, tokens: 1 }, &())?;
         let rounded = |figure: f64| (figure * 1e4).round() / 1e4;
         let ratio = |kind: StepKind| {
-            let measured = Measured::of(trace, kind).ok()?;
+            let measured = Measured::of(trace, kind, &()).ok()?;
             let uniform = union_of_uniform(measured.mean, kind.tokens_in_all());
             Some(rounded(measured.distinct / uniform))
         };

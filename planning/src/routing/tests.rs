@@ -163,7 +163,7 @@ fn groups_say_what_the_exact_curve_says() {
             warmup: Some(0),
         };
         let curve = LruCurve::of(&trace, &steps, &setting);
-        let LruMisses { accesses, from, misses } = grouped(&trace, &steps, 0);
+        let LruMisses { accesses, from, misses } = grouped(&trace, (&steps, &()), 0).unwrap();
         assert_eq!(from, curve.exact_from(0));
         assert_eq!(misses.len(), 1024 - from as usize + 1);
         let (mut sum, mut most) = (0.0, 0.0f64);

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use hotset_policies::{PolicySpec, Slots, TierMode};
-use hotset_sim::{Futures, HostSetting, PhaseFilter, Semantics, Setting, Window, replay};
+use hotset_sim::{
+    Futures, HostSetting, PhaseFilter, ReplayProgress, Semantics, Setting, Window, replay_until,
+};
 use hotset_traces::{Phase, Trace};
 
 use super::counted::lock;
@@ -44,7 +46,7 @@ impl Routing<'_> {
             if let Some(&known) = lock(replayed).get(&key) {
                 return Ok(known);
             }
-            let read = replay_tiers(trace, kind, (key.1, key.2), how)?;
+            let read = replay_tiers((trace, self.watch.0), kind, (key.1, key.2), how)?;
             lock(replayed).insert(key, read);
             return Ok(read);
         }
@@ -61,7 +63,7 @@ impl Routing<'_> {
 }
 
 fn replay_tiers(
-    trace: &Trace,
+    (trace, progress): (&Trace, &dyn ReplayProgress),
     kind: StepKind,
     (slots, host): (u32, u32),
     how: HostCache,
@@ -78,8 +80,8 @@ fn replay_tiers(
         ..Setting::new(PolicySpec::Lru(Default::default()), Slots::Global(slots))
     };
     let futures = Futures::new(trace, &steps, Semantics::Event, PhaseFilter::Decode);
-    let counts = replay(trace, &steps, &futures, &setting)
-        .map_err(|error| PlanError::setting("`Routing::of_trace`", error.to_string()))?;
+    let counts =
+        replay_until(trace, (&steps, progress), &futures, &setting).map_err(PlanError::replay)?;
     let bucket = counts.bucket(Phase::Decode, Window::Steady);
     let misses = bucket.misses();
     Ok(if misses > 0 { bucket.tiers.misses() as f64 / misses as f64 } else { 0.0 })

@@ -35,7 +35,8 @@ impl Routing<'_> {
     /// them, known in advance; `None` without a trace of the model's own.
     pub(crate) fn pinned(&self, kind: StepKind, share: f64) -> Option<f64> {
         let Source::Trace { trace, stand_in: false, .. } = &self.source else { return None };
-        let chances = window_inclusion(trace, kind.tokens as usize);
+        let chances = self.window_inclusion(trace, kind.tokens as usize);
+        self.check_watch().ok()?;
         Some(Counted::of_chances(&chances).need(kind.users.into(), share).misses)
     }
 
@@ -48,7 +49,8 @@ impl Routing<'_> {
         let StepKind { users, tokens } = kind;
         let Source::Trace { trace, .. } = &self.source else { return Ok(None) };
         let need = self.need(kind, 1.0)?;
-        let inclusion = window_inclusion(trace, tokens as usize);
+        let inclusion = self.window_inclusion(trace, tokens as usize);
+        self.check_watch()?;
         let of_layer = |layer: &Vec<f64>| -> f64 {
             layer.iter().map(|chance| 1.0 - power(1.0 - chance, users.into())).sum()
         };
@@ -62,36 +64,39 @@ impl Routing<'_> {
             replayed: need.distinct,
         }))
     }
-}
 
-/// For each layer and expert, in which share of the windows of `tokens` consecutive decode tokens
-/// it is needed.
-fn window_inclusion(trace: &Trace, tokens: usize) -> Vec<Vec<f64>> {
-    let windows: Vec<std::ops::Range<usize>> = trace
-        .sequences()
-        .iter()
-        .flat_map(|sequence| {
-            let rows = decode_rows(trace, sequence.rows.clone());
-            let count = rows.len() / tokens.max(1);
-            (0..count).map(move |n| rows.start + n * tokens..rows.start + (n + 1) * tokens)
-        })
-        .collect();
-    let layers = trace.shape().layers();
-    let of_layer = |layer: usize| {
-        let mut needed = vec![0u32; layers[layer].experts as usize];
-        let mut last = vec![usize::MAX; needed.len()];
-        for (number, window) in windows.iter().enumerate() {
-            for row in window.clone() {
-                for expert in trace.layer_ids(row, layer).iter() {
-                    let expert = expert as usize;
-                    if last[expert] != number {
-                        last[expert] = number;
-                        needed[expert] += 1;
+    /// For each layer and expert, in which share of the windows of `tokens` consecutive decode tokens
+    /// it is needed; of layers that come after somebody asked to stop, nothing.
+    fn window_inclusion(&self, trace: &Trace, tokens: usize) -> Vec<Vec<f64>> {
+        let windows: Vec<std::ops::Range<usize>> = trace
+            .sequences()
+            .iter()
+            .flat_map(|sequence| {
+                let rows = decode_rows(trace, sequence.rows.clone());
+                let count = rows.len() / tokens.max(1);
+                (0..count).map(move |n| rows.start + n * tokens..rows.start + (n + 1) * tokens)
+            })
+            .collect();
+        let layers = trace.shape().layers();
+        let of_layer = |layer: usize| {
+            let mut needed = vec![0u32; layers[layer].experts as usize];
+            let mut last = vec![usize::MAX; needed.len()];
+            if self.check_watch().is_err() {
+                return Vec::new();
+            }
+            for (number, window) in windows.iter().enumerate() {
+                for row in window.clone() {
+                    for expert in trace.layer_ids(row, layer).iter() {
+                        let expert = expert as usize;
+                        if last[expert] != number {
+                            last[expert] = number;
+                            needed[expert] += 1;
+                        }
                     }
                 }
             }
-        }
-        needed.iter().map(|count| f64::from(*count) / windows.len().max(1) as f64).collect()
-    };
-    (0..layers.len()).into_par_iter().map(of_layer).collect()
+            needed.iter().map(|count| f64::from(*count) / windows.len().max(1) as f64).collect()
+        };
+        (0..layers.len()).into_par_iter().map(of_layer).collect()
+    }
 }

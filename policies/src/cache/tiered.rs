@@ -115,6 +115,16 @@ impl<P: Policy> HostTier<P> {
         self
     }
 
+    /// The accelerator has these experts, by dense key, before its first plan: in exclusive mode nothing
+    /// reads them along again. Keys that no expert has are passed over.
+    pub fn begin_below(&mut self, keys: impl IntoIterator<Item = Key>) {
+        for key in keys {
+            if let Some(above) = self.above.get_mut(key as usize) {
+                *above = true;
+            }
+        }
+    }
+
     /// The cache in host memory.
     #[must_use]
     pub fn cache(&self) -> &ExpertCache<P> {
@@ -346,6 +356,19 @@ mod tests {
         let up: Vec<_> = both.0.residents().collect();
         let down: Vec<_> = both.1.cache.residents().collect();
         assert_eq!((up, down), (vec![8, 10], vec![1, 2]));
+    }
+
+    #[test]
+    fn what_the_accelerator_began_with_is_not_read_along() {
+        for (mode, ahead) in [(TierMode::Exclusive, vec![2]), (TierMode::Inclusive, vec![1, 2])] {
+            let (mut gpu, host) = caches(4, 8, mode);
+            let mut host = host.with_read_ahead(2);
+            gpu.place([1]);
+            host.begin_below(gpu.residents().chain([99]));
+            let plan = gpu.demand(0, &[0u8]);
+            let served = host.serve(0, &plan, &[]);
+            assert_eq!((served.reads, served.ahead), (&[0][..], &ahead[..]), "{mode:?}");
+        }
     }
 
     #[test]

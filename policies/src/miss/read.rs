@@ -124,7 +124,14 @@ fn read(default: MissHandler, parameters: &str) -> Result<MissHandler, String> {
         }
         MissHandler::Balanced(_) => MissHandler::Balanced(split()?),
         MissHandler::Freetoken(_) => MissHandler::Freetoken(split()?),
-        MissHandler::UploadCap { n } => MissHandler::UploadCap { n: count()?.unwrap_or(n) },
+        MissHandler::UploadCap { n } => match count()? {
+            Some(0) => {
+                return Err(
+                    "n = 0 copies nothing: give at least 1, or miss handler 'host'".to_owned()
+                );
+            }
+            given => MissHandler::UploadCap { n: given.unwrap_or(n) },
+        },
         MissHandler::Fiddler { cpu, gpu } => {
             let given: FiddlerConfig = parse_parameters(parameters)?;
             MissHandler::Fiddler { cpu: given.cpu.unwrap_or(cpu), gpu: given.gpu.unwrap_or(gpu) }
@@ -288,6 +295,7 @@ mod tests {
         assert!(told("balanced:fetch_permille=1001").contains("not within 0 to 1000"));
         assert!(told("balanced:fetch=1.5").contains("fetch = 1.5 is not within 0 to 1"));
         assert!(told("balanced:fetch=1,fetch_permille=1").contains("the same"));
+        assert!(told("upload-cap:n=0").contains("n = 0 copies nothing: give at least 1"));
         assert!(told("top:k=0").contains("at least 1"));
         assert!(told("drop:below=nan").contains("not a finite number"));
         assert!(told("low-precision:whole=0.9,low=0.5").contains("low is less than whole"));

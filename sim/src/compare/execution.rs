@@ -126,7 +126,7 @@ fn run_one(
                 (&prepared.request().policies[policy].value, &prepared.sizes()[size]);
             if !prepared.is_timed()
                 && prepared.sequence_prices().is_none()
-                && let Some(counts) = curves.counts(policy, size)
+                && let Some(counts) = curves.counts(policy, size, progress)
             {
                 return Ok(ReplayResult::counted(counts));
             }
@@ -155,8 +155,8 @@ pub(crate) struct Curves<'a> {
     applies: bool,
     /// So many replays cost more than a curve.
     pays: bool,
-    global: OnceLock<LruCurve>,
-    layer: OnceLock<LruCurve>,
+    global: OnceLock<Option<LruCurve>>,
+    layer: OnceLock<Option<LruCurve>>,
 }
 
 impl<'a> Curves<'a> {
@@ -182,29 +182,34 @@ impl<'a> Curves<'a> {
         }
     }
 
-    /// `None` where it would take more memory than is allowed; replays count the same.
-    fn of(&self, scope: Scope) -> Option<&LruCurve> {
+    /// `None` where it would take more memory than is allowed, or was stopped; replays count the same.
+    fn of(&self, scope: Scope, progress: &dyn ReplayProgress) -> Option<&LruCurve> {
         let bytes = LruCurve::memory(self.prepared.trace().shape(), scope);
         if bytes > self.prepared.request().policy_memory {
             return None;
         }
         let cell = if scope == Scope::Global { &self.global } else { &self.layer };
         let (trace, steps) = (self.prepared.trace(), self.prepared.steps());
-        let curve = || LruCurve::of(trace, steps, &self.prepared.request().curve(scope));
-        Some(cell.get_or_init(curve))
+        let setting = self.prepared.request().curve(scope);
+        cell.get_or_init(|| LruCurve::until(trace, (steps, progress), &setting).ok()).as_ref()
     }
 
     /// What a replay of `policy` would count, where a curve tells and is worth its while.
-    fn counts(&self, policy: &PolicySpec, size: &Size) -> Option<Counts> {
+    fn counts(
+        &self,
+        policy: &PolicySpec,
+        size: &Size,
+        progress: &dyn ReplayProgress,
+    ) -> Option<Counts> {
         let told = self.applies && self.pays && is_lru(policy) && size.scope != Scope::Adaptive;
-        told.then(|| self.of(size.scope)?.counts(&size.slots)).flatten()
+        told.then(|| self.of(size.scope, progress)?.counts(&size.slots)).flatten()
     }
 
     /// The curves of the request's scopes; none where none apply.
-    pub fn all(&self) -> Vec<(Scope, LruCurve)> {
+    pub fn all(&self, progress: &dyn ReplayProgress) -> Vec<(Scope, LruCurve)> {
         let scopes = self.prepared.request().scopes.iter();
         let scopes = scopes.filter(|scope| self.applies && **scope != Scope::Adaptive);
-        scopes.filter_map(|&scope| Some((scope, self.of(scope)?.clone()))).collect()
+        scopes.filter_map(|&scope| Some((scope, self.of(scope, progress)?.clone()))).collect()
     }
 }
 

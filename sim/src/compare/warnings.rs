@@ -1,6 +1,7 @@
 //! What a reader must know to read a comparison's rows right.
 
 use hotset_policies::Slots;
+use hotset_policies::miss::MissHandler;
 use hotset_traces::Shape;
 
 use crate::prepare::{Preparation, is_bound, is_sized, serves_as_bounds_do};
@@ -27,6 +28,7 @@ pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> 
     warnings.extend(bounds.filter(|_| !serves_as_bounds_do(request)).map(|policy| {
         format!("{} is a bound: its rows are without prefetch, every miss fetched", policy.text)
     }));
+    warnings.extend(keeps_all(prepared));
     warnings.extend(sampled(prepared, rows));
     warnings.extend(prepared.parts().split().map(|split| {
         format!(
@@ -35,6 +37,18 @@ pub(super) fn warnings(prepared: &Preparation<'_>, rows: &[Row]) -> Vec<String> 
         )
     }));
     warnings
+}
+
+/// A bias that favours nobody in a token's own events.
+fn keeps_all(prepared: &Preparation<'_>) -> Option<String> {
+    let MissHandler::Bias { keep, .. } = prepared.request().serving.misses else { return None };
+    let top_k = prepared.shape().layers().iter().map(|layer| layer.top_k).max().unwrap_or(0);
+    (keep >= top_k).then(|| {
+        format!(
+            "bias with keep={keep} replaces none of a token's {top_k} experts: it changes steps of several \
+             tokens alone; give keep below {top_k}"
+        )
+    })
 }
 
 /// What was sampled, and rows whose sequences are too few to tell how far they can be off.

@@ -17,7 +17,11 @@ mod tally;
 use hotset_policies::{ExpertId, Key, Slots};
 use hotset_traces::{IdColumn, Phase, Shape, Trace};
 
-use crate::{Counts, EventSink, PhaseFilter, Scope, Semantics, Steps, drive};
+use crate::drive::Lookout;
+use crate::{
+    Counts, EventSink, PhaseFilter, ReplayProgress, Scope, Semantics, SimError, Steps,
+    drive_watched,
+};
 use event::EventStack;
 use sequential::Stack;
 use tally::Tally;
@@ -50,18 +54,33 @@ impl LruCurve {
     /// Runs `trace` once. Memory: 24 bytes for each layer, phase and capacity.
     #[must_use]
     pub fn of(trace: &Trace, steps: &Steps, setting: &CurveSetting) -> Self {
+        match Self::until(trace, (steps, &()), setting) {
+            Ok(curve) => curve,
+            Err(_) => unreachable!("nobody asks it to stop"),
+        }
+    }
+
+    /// [`LruCurve::of`] that stops on the way when `progress` says so.
+    ///
+    /// # Errors
+    /// [`SimError::Interrupted`].
+    pub fn until(
+        trace: &Trace,
+        (steps, progress): (&Steps, &dyn ReplayProgress),
+        setting: &CurveSetting,
+    ) -> Result<Self, SimError> {
         match trace.ids() {
-            IdColumn::U8(ids) => Self::of_ids(trace, ids, steps, setting),
-            IdColumn::U16(ids) => Self::of_ids(trace, ids, steps, setting),
+            IdColumn::U8(ids) => Self::of_ids(trace, ids, (steps, progress), setting),
+            IdColumn::U16(ids) => Self::of_ids(trace, ids, (steps, progress), setting),
         }
     }
 
     fn of_ids<E: ExpertId>(
         trace: &Trace,
         ids: &[E],
-        steps: &Steps,
+        way: (&Steps, &dyn ReplayProgress),
         setting: &CurveSetting,
-    ) -> Self {
+    ) -> Result<Self, SimError> {
         let shape = trace.shape();
         let layers = shape.layers().len();
         let global = setting.scope == Scope::Global;
@@ -76,12 +95,12 @@ impl LruCurve {
             Semantics::Sequential => {
                 let mut run =
                     Sequential { tally, stacks: stacks(&keys), layers: rows(shape, global) };
-                run.over(trace, ids, wanted);
+                run.over(trace, ids, wanted, way.1)?;
                 (run.tally, vec![1; layers])
             }
             Semantics::Event => {
                 let mut widest = Widest(vec![0; layers]);
-                drive(trace, ids, steps, wanted, &mut widest);
+                drive_watched(trace, ids, way, wanted, &mut widest)?;
                 let widest = widest.0;
                 let stack = |(pool, &keys): (usize, &u32)| {
                     let of_pool = if global { widest.iter().max() } else { widest.get(pool) };
@@ -89,12 +108,12 @@ impl LruCurve {
                 };
                 let stacks = keys.iter().enumerate().map(stack).collect();
                 let mut run = Events { tally, stacks, layers: rows(shape, global) };
-                drive(trace, ids, steps, wanted, &mut run);
+                drive_watched(trace, ids, way, wanted, &mut run)?;
                 (run.tally, widest)
             }
         };
         tally.finish();
-        Self { global, tally, keys, widest, warmup: setting.warmup.is_some() }
+        Ok(Self { global, tally, keys, widest, warmup: setting.warmup.is_some() })
     }
 
     /// Bytes that the curve of a trace of this shape takes at most while it is made: counts at each
@@ -194,13 +213,21 @@ struct Sequential {
 }
 
 impl Sequential {
-    fn over<E: ExpertId>(&mut self, trace: &Trace, ids: &[E], wanted: impl Fn(Phase) -> bool) {
+    fn over<E: ExpertId>(
+        &mut self,
+        trace: &Trace,
+        ids: &[E],
+        wanted: impl Fn(Phase) -> bool,
+        progress: &dyn ReplayProgress,
+    ) -> Result<(), SimError> {
         let row_len = trace.shape().row_len();
+        let mut lookout = Lookout::new(progress);
         for (index, row) in ids.chunks_exact(row_len).enumerate() {
             let phase = trace.phase(index);
             if !wanted(phase) {
                 continue;
             }
+            lookout.pass(row_len)?;
             let filled = self.stacks.iter().map(Stack::distinct).min().unwrap_or(0);
             self.tally.begin_step(phase, 1, filled);
             for (layer, part) in self.layers.iter().enumerate() {
@@ -214,6 +241,7 @@ impl Sequential {
                 }
             }
         }
+        Ok(())
     }
 }
 

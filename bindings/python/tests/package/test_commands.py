@@ -176,6 +176,20 @@ def test_bad_settings_are_exceptions(trace, settings, error, text):
         hotset.compare(trace, **settings)
 
 
+@needs_hotset
+def test_a_sample_is_the_command_lines(trace):
+    settings = {"policy": "lru", "capacity": "25%", "link": "h200-pcie", "sample": "25%", "seed": 3}
+    told = command_line(
+        *("compare", "--policy", "lru", "--capacity", "25%", "--link", "h200-pcie"),
+        *("--sample", "25%", "--seed", "3"),
+    )
+    result = hotset.compare(trace, **settings)
+    assert result.to_json() == told
+    assert result.data["settings"]["sample"]["sequences"] == 12
+    with pytest.raises(hotset.HotsetError, match="sample"):
+        hotset.compare(trace, sample="0%")
+
+
 def test_a_missing_trace_is_told():
     with pytest.raises(hotset.HotsetError, match="nowhere.hst"):
         hotset.compare("nowhere.hst")
@@ -204,28 +218,39 @@ def test_progress_is_told(trace):
         hotset.sweep(trace, policy=["lfu"], progress=stop)
 
 
-def test_ctrl_c_ends_a_replay(tmp_path):
+LONG = (
+    "import hotset, numpy\n"
+    "ids = numpy.random.default_rng(0).integers(0, 64, (200000, 8, 4), dtype=numpy.uint8)\n"
+    "ids = numpy.sort(ids, axis=2); ids += numpy.arange(4, dtype=numpy.uint8) * 64\n"
+    "sequence = numpy.arange(200000, dtype=numpy.uint32) // 5000\n"
+    "trace = hotset.Trace.from_numpy(ids, experts=256, sequence=sequence)\n"
+    "print('ready', flush=True)\n"
+    "try:\n"
+    "    {}\n"
+    "except KeyboardInterrupt:\n"
+    "    print('stopped', flush=True)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "hotset.sweep(trace, policy=['lfu', 'lru-k', 'arc'], expert_size=1)",
+    ],
+)
+def test_ctrl_c_ends_what_takes_long(work):
     import signal
     import sys
     import time
 
-    code = (
-        "import hotset, numpy\n"
-        "ids = numpy.random.default_rng(0).integers(0, 64, (200000, 8, 4), dtype=numpy.uint8)\n"
-        "ids = numpy.sort(ids, axis=2); ids += numpy.arange(4, dtype=numpy.uint8) * 64\n"
-        "trace = hotset.Trace.from_numpy(ids, experts=256)\n"
-        "print('ready', flush=True)\n"
-        "try:\n"
-        "    hotset.sweep(trace, policy=['lfu', 'lru-k', 'arc'], expert_size=1)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('stopped', flush=True)\n"
-    )
+    code = LONG.format(work)
     run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert run.stdout.readline() == "ready\n"
     time.sleep(1.0)
     begun = time.monotonic()
     run.send_signal(signal.SIGINT)
     assert run.stdout.readline() == "stopped\n"
+    # Within a second where nobody else computes.
     assert time.monotonic() - begun < 5
     assert run.wait() == 0
 
