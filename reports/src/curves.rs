@@ -32,10 +32,13 @@ fn thinned(sizes: &[u32]) -> Vec<u32> {
     (0..MOST).map(|place| sizes[place * (many - 1) / (MOST - 1)]).collect()
 }
 
-/// A figure of a row.
+/// A figure of a row, where it has one.
+type Figure = dyn Fn(&Row) -> Option<f64>;
+
+/// A figure and what it is called.
 struct Quantity {
     heading: String,
-    value: Box<dyn Fn(&Row) -> Option<f64>>,
+    value: Box<Figure>,
 }
 
 fn quantities(report: &Report) -> Vec<Quantity> {

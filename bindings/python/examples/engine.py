@@ -9,7 +9,7 @@ import hotset
 
 # [embedding]
 trace = hotset.Trace.bundled().slice(phase="decode")
-ids = trace.to_numpy()[:2000]                      # [tokens, layers, top_k]
+ids = trace.to_numpy()["ids"][:2000]               # [tokens, layers, top_k]
 cache = hotset.ExpertCache([64] * 16, top_k=8, slots=256, policy="class-lru")
 gpu = numpy.full(256, -1)
 hits = copies = 0
