@@ -14,7 +14,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 /// Layers, experts and top-k of the models.
-const MODELS: [(usize, u32, u32); 4] = [(24, 32, 4), (16, 64, 8), (48, 128, 8), (60, 256, 8)];
+const MODELS: [(usize, u32, u32); 5] =
+    [(24, 32, 4), (24, 32, 8), (16, 64, 8), (48, 128, 8), (60, 256, 8)];
 const TOKENS: usize = 200;
 const ROUNDS: usize = 5;
 

@@ -25,7 +25,7 @@ use crate::parse;
 
 pub use advise::AdviseArgs;
 pub use diff::DiffArgs;
-pub use experiment::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
+pub use experiment::{AblationArgs, ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 pub use install::{CompletionsArgs, ManArgs};
 #[cfg(feature = "cuda")]
 pub use live::{
@@ -195,7 +195,7 @@ pub struct ReplayArgs {
         long,
         value_delimiter = ',',
         value_name = "NAME",
-        default_value = "lru,clock,lfu,s3-fifo,class-lru,td-table,belady"
+        default_value = "lru,clock,lfu,s3-fifo,class-lru,td-pairs,belady"
     )]
     pub policy: Vec<String>,
     /// Who gets a slot: always, upload-cap:n=2, tinylfu, bypass (see 'hotset policies NAME')

@@ -45,6 +45,44 @@ fn the_same_bytes_with_any_number_of_threads() {
     assert_eq!(run("1"), run("2"));
 }
 
+/// Arms of an ablation that is quick.
+const PARTS: [&str; 6] =
+    ["--arm", "td-pairs", "--arm", "td-pairs:without=pairs", "--arm", "s3-fifo"];
+
+#[test]
+fn an_ablation_says_what_each_part_is_worth_and_that_order_matters() {
+    let run = |threads| {
+        let flags = ["--threads", threads, "--format", "json"];
+        stdout(&with("ablation", &[&flags[..], &PARTS].concat()))
+    };
+    assert_eq!(run("1"), run("2"));
+    let report: Value = serde_json::from_str(&run("2")).unwrap();
+    let gaps = &report["gaps"];
+    assert_eq!(gaps.as_array().unwrap().len(), 3, "neither lru nor belady has a gap to close");
+    let (low, closed, high) = interval(&row(gaps, "td-pairs")["closed"]);
+    assert!(0.2 < low && low < closed && closed < high && high < 0.8, "{low} {closed} {high}");
+    assert_eq!(interval(&row(gaps, "td-pairs")["lost"]), (0.0, 0.0, 0.0));
+    for other in ["td-pairs:without=pairs", "s3-fifo"] {
+        let (low, lost, _) = interval(&row(gaps, other)["lost"]);
+        let of_other = row(gaps, other)["closed"]["estimate"].as_f64().unwrap();
+        assert!(low > 0.0 && (closed - of_other - lost).abs() < 1e-9, "{other}: {lost}");
+        let question = format!("does td-pairs hit more often than {other}?");
+        let verdicts = report["verdicts"].as_array().unwrap();
+        assert!(verdicts.iter().any(|v| v["question"] == question && v["answer"] == "yes"));
+    }
+    let shuffled = |arm| row(gaps, arm)["closed_shuffled"]["estimate"].as_f64().unwrap();
+    let (pairs, none) = (shuffled("td-pairs"), shuffled("td-pairs:without=pairs"));
+    assert!(pairs < closed && pairs < none + 0.02, "{pairs}, {none}: pairs are worth nothing now");
+    let csv = stdout(&with("ablation", &[&["--format", "csv"][..], &PARTS].concat()));
+    assert_eq!(csv.lines().count(), 1 + 3, "{csv}");
+    assert!(csv.starts_with("arm,misses,closed,closed_low,closed_high,lost,"), "{csv}");
+    let markdown = stdout(&with("ablation", &[&["--format", "markdown"][..], &PARTS].concat()));
+    assert!(markdown.contains("| td-pairs"), "{markdown}");
+    for line in stdout(&with("ablation", &PARTS)).lines() {
+        assert!(line.chars().count() <= 80, "wider than 80 columns: {line}");
+    }
+}
+
 #[test]
 fn what_cannot_be_run_is_told() {
     refused(&with("semantic", &["--arm", "lruu"]), &["there is no policy 'lruu'"]);

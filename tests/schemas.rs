@@ -98,6 +98,8 @@ fn what_commands_write_is_valid() {
     check("plan-what-if", &result(&[&plan[..], &["--vary", "gpu-memory=4,48"]].concat()));
     let arms = ["--arm", "semantic", "--resamples", "100"];
     check("experiment-semantic", &result(&[&["experiment", "semantic"], &arms[..]].concat()));
+    let arms = ["--arm", "td-pairs", "--arm", "s3-fifo", "--resamples", "100"];
+    check("experiment-ablation", &result(&[&["experiment", "ablation"], &arms[..]].concat()));
     if let (Some(live), Some(links)) = (shared("data/live"), shared("data/h200-links/links.csv")) {
         let points = live.join("points.csv");
         let [points, live, links] = [&points, &live, &links].map(|path| path.to_str().unwrap());

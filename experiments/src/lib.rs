@@ -4,6 +4,7 @@
 //! A crate of its own beside the replay core, which compiles every policy and takes minutes to
 //! build.
 
+mod ablation;
 mod advise;
 mod arm;
 mod break_even;
@@ -21,6 +22,7 @@ mod tally;
 mod verdict;
 mod workload_run;
 
+pub use ablation::{ABLATED, AblationReport, Gap, ablation};
 pub use advise::{Advice, Advise, Answer, BoundBy, Ranked, advise, leading};
 pub use arm::{Arm, Role};
 pub use break_even::BreakEven;

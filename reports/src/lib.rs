@@ -40,7 +40,7 @@ pub use clean::{one_line, visible};
 pub use columns::{Columns, Field};
 pub use compare::comparison;
 pub use diff::{Change, DiffError, Difference, diff, difference, read_result};
-pub use experiment::{prefetch, semantic};
+pub use experiment::{ablation, prefetch, semantic};
 pub use live::{LiveChecks, live};
 pub use page::{Data, Figure, Page, Shape};
 pub use placed::placed;

@@ -37,4 +37,4 @@ pub struct AdviseArgs {
 }
 
 /// Policies that cost little, and the best learner.
-pub const POLICIES: &str = "lru,slru-50,class-lru,s3-fifo,td-table";
+pub const POLICIES: &str = "lru,slru-50,class-lru,s3-fifo,td-pairs";

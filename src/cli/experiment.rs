@@ -35,6 +35,26 @@ protect=guesses|nothing, cancel=true (one link), learn=both|online|trained; 'hot
 says what each means. Where neither --compute-ms nor --machine is given, kernels are an H200's that
 read 20 MiB a layer beside the experts.")]
     Prefetch(PrefetchArgs),
+    /// What is each part of a learning policy worth, and is it the order of tokens that it learns?
+    #[command(after_help = "\
+Examples:
+  hotset experiment ablation
+  hotset experiment ablation x.hst --train 50% --capacity 50% --link h200-pcie,h200-nvlink
+  hotset experiment ablation x.hst --arm td-table --arm td-table:gamma=0.7 --arm lru-k
+
+The first arm is compared with each of the others; without --arm it is td-pairs, and the others are
+td-pairs with one part left out, the older learners and what engines ship. LRU and Belady's bound
+are always there. The control runs all of it again with the tokens of each sequence in a random
+order. Where neither --compute-ms nor --machine is given, kernels are an H200's that read 20 MiB a
+layer beside the experts.")]
+    Ablation(AblationArgs),
+}
+
+/// Flags of `experiment ablation`.
+#[derive(Debug, Args)]
+pub struct AblationArgs {
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
 }
 
 /// Flags of `experiment semantic`.

@@ -1,11 +1,11 @@
-//! `hotset experiment semantic` and `hotset experiment prefetch`.
+//! `hotset experiment`: `semantic`, `prefetch` and `ablation`.
 
 use hotset::experiments::{Arm, Parts, Protocol, prediction_costs};
 use hotset::sim::Named;
 use hotset::traces::{Trace, Workload};
 
 use super::request::{give_priced, time, with_threads};
-use crate::cli::{ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
+use crate::cli::{AblationArgs, ExperimentArgs, ExperimentCommand, PrefetchArgs, SemanticArgs};
 use crate::fault::{Ending, Fault};
 use crate::progress::Bar;
 use crate::{commands, parse};
@@ -20,6 +20,7 @@ pub fn run(command: &ExperimentCommand) -> Result<Ending, Fault> {
     match command {
         ExperimentCommand::Semantic(args) => semantic(args),
         ExperimentCommand::Prefetch(args) => prefetch(args),
+        ExperimentCommand::Ablation(args) => ablation(args),
     }
 }
 
@@ -29,6 +30,16 @@ fn semantic(args: &SemanticArgs) -> Result<Ending, Fault> {
     let work = || hotset::experiments::semantic(&trace, &protocol, &args.repeat, &Bar::new());
     let report = with_threads(args.experiment.threads, work)??;
     let (output, of) = (hotset::reports::semantic(&report)?, &args.experiment);
+    give_priced(output, &of.time, &protocol.links, &of.output)?;
+    Ok(Ending::Passed)
+}
+
+fn ablation(args: &AblationArgs) -> Result<Ending, Fault> {
+    let trace = commands::open(args.experiment.trace.as_deref())?;
+    let protocol = protocol(&args.experiment, None)?;
+    let work = || hotset::experiments::ablation(&trace, &protocol, &Bar::new());
+    let report = with_threads(args.experiment.threads, work)??;
+    let (output, of) = (hotset::reports::ablation(&report)?, &args.experiment);
     give_priced(output, &of.time, &protocol.links, &of.output)?;
     Ok(Ending::Passed)
 }

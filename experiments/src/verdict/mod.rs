@@ -92,6 +92,33 @@ pub(crate) fn of_semantic(runs: &[WorkloadRun]) -> Vec<Verdict> {
     verdicts
 }
 
+/// Verdicts of the experiment `ablation`: is the ablated policy better than LRU, and is it better
+/// than each of the others, in hits and over each link?
+pub(crate) fn of_ablation(block: &Block, ablated: &str) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let on_lru = block.against(BASELINE).find(|compared| compared.arm == ablated);
+    verdicts.extend(on_lru.map(|compared| {
+        let question = format!("does {ablated} hit more often than {BASELINE}?");
+        Verdict::of_points(question, &compared.hit_points)
+    }));
+    for compared in block.against(ablated).filter(|compared| compared.arm != BASELINE) {
+        let Some(row) = block.rows.iter().find(|row| row.arm == compared.arm) else { continue };
+        if row.role != Role::Candidate {
+            continue;
+        }
+        let answer = match compared.hit_points.answer() {
+            "yes" => "no",
+            "no" => "yes",
+            open => open,
+        };
+        let because = format!("the other's {}", points(&compared.hit_points));
+        let question = format!("does {ablated} hit more often than {}?", compared.arm);
+        verdicts.push(Verdict { question, answer, because });
+    }
+    verdicts.extend(over_links(block));
+    verdicts
+}
+
 /// Candidates against what else was asked for, in hits and in time.
 pub(crate) fn against_references(block: &Block) -> Vec<Verdict> {
     let is_candidate = |arm: &str| block.rows.iter().any(|row| row.arm == arm && is_candidate(row));

@@ -1,5 +1,6 @@
 //! Experiments laid out: arms against LRU, prices over each link, verdicts.
 
+mod ablation;
 mod against;
 pub(crate) mod cells;
 
@@ -8,6 +9,7 @@ use hotset_experiments::{
     Role, SemanticReport, Verdict,
 };
 
+pub use self::ablation::ablation;
 pub(crate) use self::cells::wrap;
 use self::cells::{ends, ends_of_ratio, estimate, name};
 use crate::compare::headline;

@@ -17,6 +17,7 @@ mod block;
 mod guard;
 mod model;
 mod pairs;
+mod part;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use crate::structures::memory::{array, sum};
 use crate::{Config, Event, Key, Need, Parameter, Policy, PolicyInfo, PoolShape, Room};
 use guard::Guard;
 use model::Model;
+pub use part::AblatedPart;
 
 /// What people are told of it.
 const INFO: PolicyInfo = PolicyInfo {
@@ -59,25 +61,6 @@ const INFO: PolicyInfo = PolicyInfo {
         },
     ],
 };
-
-/// A part of the model that an ablation leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AblatedPart {
-    /// All is there.
-    #[default]
-    Nothing,
-    /// Pairs with the layer's own present set.
-    Own,
-    /// Pairs with the event before.
-    Before,
-    /// All pairs.
-    Pairs,
-    /// The share of uses with a half-life of 6 visits.
-    Fast,
-    /// The share of uses with a half-life of 32 visits.
-    Slow,
-}
 
 /// Parameters of [`TdPairs`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

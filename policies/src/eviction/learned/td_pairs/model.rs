@@ -1,10 +1,10 @@
 //! td-pairs' model: what every expert is worth, and the least worth resident of each layer.
 
-use super::AblatedPart;
 use super::block::{
     Block, Common, FEATURES, HALF_LIVES, IDLE, IN_USE, Lanes, SCALE, dither, lowest,
 };
 use super::pairs::{LANES, Pairs, Row, RowSet};
+use super::part::AblatedPart;
 use crate::policy::{Key, PoolShape};
 use crate::structures::memory::{array, sum};
 
