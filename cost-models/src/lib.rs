@@ -41,7 +41,7 @@ pub use hardware::{
     host_of_processor,
 };
 pub use link::{HostKernel, Link, LinkKind, Submission, TransferCost};
-pub use machine::{HbmModel, MachineProfile};
+pub use machine::{HbmModel, MachineProfile, StepOverhead};
 pub use model::{Model, ModelError};
 pub use picos::{MIB, Picos};
 pub use price::{TokenShape, TokenTimes};

@@ -25,16 +25,26 @@ pub struct HbmModel {
     /// Time of one kernel of many back to back on one stream that reads `transfers` pieces of `bytes` each. Small ones
     /// cost what launching a kernel costs.
     pub chain: BurstCurve,
-    /// What a step that the host waits for took beside its kernels, where steps were measured, in picoseconds; else it is
-    /// derived from the event pair.
+    /// What a step that the host waits for takes beside its kernels, where steps were measured; else it is derived from
+    /// the event pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step_overhead_ps: Option<u64>,
+    pub step: Option<StepOverhead>,
+}
+
+/// What a step takes beside its kernels' times in chains, in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepOverhead {
+    /// Beginning and ending it.
+    pub fixed_ps: u64,
+    /// Each of its kernels: they differ from one to the next, and their data is wherever the engine has it.
+    pub kernel_ps: u64,
 }
 
 impl HbmModel {
     /// Kernels whose steps were not measured.
     pub fn new(event_pair_ps: u64, chain: BurstCurve) -> Self {
-        Self { event_pair_ps, chain, step_overhead_ps: None }
+        Self { event_pair_ps, chain, step: None }
     }
 
     /// One kernel in a chain that reads `pieces` pieces of `bytes` each, in picoseconds.
@@ -46,8 +56,8 @@ impl HbmModel {
     /// around it. The kernels of a chain share the pair between which they were timed, so each one's time has its part
     /// of a pair already. As it was measured, where steps were.
     pub fn step_ps(&self, kernels: u32) -> u64 {
-        if let Some(measured) = self.step_overhead_ps {
-            return measured;
+        if let Some(StepOverhead { fixed_ps, kernel_ps }) = self.step {
+            return kernel_ps.saturating_mul(u64::from(kernels)).saturating_add(fixed_ps);
         }
         let rest = CHAIN_KERNELS.saturating_sub(kernels);
         mul_div_round(self.event_pair_ps, u64::from(rest), u64::from(CHAIN_KERNELS))

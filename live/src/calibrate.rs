@@ -135,10 +135,16 @@ impl Grid<'_> {
             let ms = self.bench.timed_rounds(CHAIN, ROUND_KERNEL, 0)? / chain;
             self.row("hbm", "chain", (ROUND_KERNEL, 0), ms);
         }
-        for kernels in [16, 32, 64] {
-            for _ in 0..8 * self.repeats {
-                let ms = self.bench.timed_step(ROUND_KERNEL, kernels)?;
-                self.row("hbm", "step", (ROUND_KERNEL, kernels), ms);
+        let (bytes, top_k) = self.bench.own_experts();
+        let layers = self.bench.model.layout.expert_bytes.len() as u32;
+        let mode = format!("step-{}+{top_k}", self.bench.model.dense_bytes());
+        for layers in [layers.div_ceil(2), layers, 2 * layers] {
+            // The first ones find the host's caches cold, as no step of a run does.
+            for repeat in 0..8 * self.repeats + 8 {
+                let ms = self.bench.timed_step(layers)?;
+                if repeat >= 8 {
+                    self.row("hbm", &mode, (bytes, layers), ms);
+                }
             }
         }
         Ok(())

@@ -21,6 +21,8 @@ pub struct Layout {
     pub stride: usize,
     /// Experts of the widest layer.
     pub widest: u32,
+    /// The most experts of a layer that a token uses.
+    pub top_k: u32,
 }
 
 impl Layout {
@@ -37,7 +39,8 @@ impl Layout {
         let expert_bytes: Vec<usize> = bytes.collect::<Result<_, _>>()?;
         let largest = expert_bytes.iter().copied().max().unwrap_or(ROW_BYTES);
         let stride = largest.next_multiple_of(256);
-        Ok(Self { expert_bytes, bases, stride, widest: shape.max_experts() })
+        let top_k = shape.layers().iter().map(|layer| layer.top_k).max().unwrap_or(1).max(1);
+        Ok(Self { expert_bytes, bases, stride, widest: shape.max_experts(), top_k })
     }
 
     /// Experts over all layers.

@@ -11,6 +11,7 @@ mod error;
 mod grid;
 mod line;
 mod residuals;
+mod steps;
 mod submission;
 mod table;
 
@@ -105,15 +106,6 @@ pub fn fit_links(reader: impl Read, label: &FitLabel) -> Result<FittedProfile, F
     Ok(FittedProfile { profile, residuals: fit.residuals, warnings: fit.warnings })
 }
 
-/// What steps of so many kernels, that the host starts and waits for, take beside them: the median.
-fn overhead(steps: &Points, hbm: &HbmModel) -> Option<u64> {
-    let beside = |(&(bytes, kernels), &ps): (&(u64, u32), &u64)| {
-        ps as f64 - hbm.kernel_ps(bytes, 1) as f64 * f64::from(kernels)
-    };
-    let mut beside: Vec<f64> = steps.iter().map(beside).collect();
-    line::median(&mut beside).map(|ps| ps.max(0.0).round() as u64)
-}
-
 struct Fit<'a> {
     table: &'a Table,
     residuals: Vec<Residual>,
@@ -172,8 +164,7 @@ impl Fit<'_> {
             .collect();
         let event_pair = line::median(&mut beyond).unwrap_or(0.0).max(0.0);
         let mut hbm = HbmModel::new(event_pair.round() as u64, chain);
-        hbm.step_overhead_ps =
-            self.table.points("hbm", "step").and_then(|steps| overhead(steps, &hbm));
+        hbm.step = steps::overhead(self.table, &hbm);
         Ok(Some(hbm))
     }
 

@@ -54,10 +54,11 @@ fn every_figure_comes_back() {
 
 #[test]
 fn measured_steps_say_what_a_step_takes_beside_its_kernels() {
-    // Kernels of 0.069 ms each: ten take 0.69, a step of ten 0.71.
-    let fitted = fit(&(rows() + "GPU,hbm,step,65536,10,0.71\n")).unwrap();
+    // Kernels of 0.069 ms each: twenty take 1.38, a step of ten layers 1.4; of twenty 2.76 and 2.79.
+    let steps = "GPU,hbm,step-65536+1,65536,10,1.4\nGPU,hbm,step-65536+1,65536,20,2.79\n";
+    let fitted = fit(&(rows() + steps)).unwrap();
     let hbm = fitted.profile.hbm.as_ref().unwrap();
-    assert_eq!((hbm.step_ps(10), hbm.step_ps(200)), (20_000_000, 20_000_000));
+    assert_eq!((hbm.step_ps(20), hbm.step_ps(40)), (20_000_000, 30_000_000));
     let again = MachineProfile::from_toml_str(&fitted.profile.to_toml().unwrap()).unwrap();
     assert_eq!(again, fitted.profile);
 }

@@ -135,11 +135,38 @@ impl<'m> Bench<'m> {
         self.timed(&self.compute, || (0..kernels).try_for_each(|_| self.kernel(bytes, pieces)))
     }
 
-    /// A step as the loop has it: begun, its kernels queued, waited for, by the host's clock.
-    pub fn timed_step(&self, bytes: u64, kernels: u32) -> Result<f64, LiveError> {
+    /// Bytes of the model's largest experts, and how many of a layer a token uses.
+    pub fn own_experts(&self) -> (u64, u32) {
+        (self.model.expert_bytes(), self.model.layout.top_k)
+    }
+
+    /// A step as the loop has it when every expert is resident: begun, its layers queued, waited for, by the host's clock.
+    pub fn timed_step(&self, layers: u32) -> Result<f64, LiveError> {
+        let (bytes, top_k) = self.own_experts();
+        let stride = (bytes as usize).next_multiple_of(256);
+        let slots = READ_POOL / stride;
+        // Wherever they are: known before the step, as hits are.
+        let places: Vec<u32> = (0..layers * top_k).map(|_| self.any(slots) as u32).collect();
+        let dense = &self.model.dense;
+        let inputs =
+            |layer: u32| (&self.model.device_inputs, layer as usize % self.model.inputs.len());
         let started = Instant::now();
         self.compute.record(&self.begin)?;
-        (0..kernels).try_for_each(|_| self.kernel(bytes, 1))?;
+        for (layer, places) in (0..layers).zip(places.chunks(top_k as usize)) {
+            let of_model = layer % self.model.layout.expert_bytes.len() as u32;
+            let kernel = ExpertKernel {
+                slots: &dense.memory,
+                stride: dense.stride,
+                rows: dense.rows,
+                inputs: inputs(layer),
+                sums: (&self.sums, 0),
+                places: &[of_model],
+            };
+            self.model.kernels.experts(&self.compute, &kernel)?;
+            let rows = weights::rows(bytes);
+            let kernel = ExpertKernel { slots: &self.memory, stride, rows, places, ..kernel };
+            self.model.kernels.experts(&self.compute, &kernel)?;
+        }
         self.compute.record(&self.end)?;
         self.compute.synchronize()?;
         Ok(started.elapsed().as_secs_f64() * 1e3)

@@ -83,8 +83,11 @@ struct Host<'a> {
 impl Host<'_> {
     fn queue(&mut self, experts: u32) -> u32 {
         let all = self.pool.experts();
-        let keys: Vec<u32> = (0..experts).map(|i| (self.next + i) % all).collect();
-        self.next = (self.next + experts) % all;
+        // One far from the one before it, as a router chooses them.
+        let far = all / 3 + 1;
+        let keys: Vec<u32> =
+            (0..experts).map(|i| (self.next + i.wrapping_mul(far)) % all).collect();
+        self.next = (self.next + experts.wrapping_mul(far) + 1) % all;
         // The first layer's input will do: what is computed is not compared.
         self.workers.queue(0, keys)
     }
