@@ -1,5 +1,6 @@
 //! [`Timeline`]: the clock of one replay over one link.
 
+mod finish;
 mod over_disk;
 
 use hotset_cost_models::{Contention, HostKernel, Link};
@@ -30,6 +31,8 @@ struct Running {
     dropped: u32,
     /// Experts that had not arrived when the routing was known.
     waiting: u32,
+    /// More than copies on demand is to be looked at: the fields from here on, or a busy host.
+    beside: bool,
     /// What the layer's own copies take on an idle link.
     alone: u64,
     /// When what the layer copies, and what the host computes, has come from disk.
@@ -61,6 +64,9 @@ pub struct Timeline {
     hits_first: bool,
     clock: Clock,
     judges_splits: bool,
+    /// Every demand is looked at for more than copies: splits to judge, smaller copies, a disk, a
+    /// recording, copies that share the link.
+    looks_beside: bool,
     ahead: CopiedAhead,
     /// Experts of each layer, and whole layers that stream through two buffers.
     experts: Vec<u32>,
@@ -94,12 +100,14 @@ impl Timeline {
             copies: 0,
             prefetches: 0,
         };
+        let judges_splits = model.judges_splits && rate.ps_per_mib > 0;
         Self {
             costs: Costs::new(shape, link, &model.compute, rate),
             low: None,
             hits_first: model.wait == Wait::HitsFirst,
+            looks_beside: judges_splits || clock.disk.is_some() || clock.copies.is_shared(),
             clock,
-            judges_splits: model.judges_splits && rate.ps_per_mib > 0,
+            judges_splits,
             ahead: CopiedAhead::new(shape),
             experts: shape.layers().iter().map(|layer| layer.experts).collect(),
             buffers: [Ticket::default(); 2],
@@ -130,6 +138,7 @@ impl Timeline {
         if size_ppm > 0 {
             let small = shape.map_expert_bytes(|bytes| low_bytes(bytes, size_ppm));
             self.low = Some(Costs::new(&small, link, &Compute::None, HostKernel::default()));
+            self.looks_beside = true;
         }
         self
     }
@@ -138,6 +147,7 @@ impl Timeline {
     #[must_use]
     pub fn with_recorder(mut self, recorder: Recorder) -> Self {
         self.clock.recorder = Some(Box::new(recorder));
+        self.looks_beside = true;
         self
     }
 
@@ -190,8 +200,23 @@ impl Timeline {
             self.route(layer);
         }
         self.step.copies += demand.copies;
+        let more = demand.host | demand.dropped | demand.low | demand.prefetched;
+        if self.looks_beside || more != 0 {
+            return self.demand_more(&demand);
+        }
+        let (distinct, waiting) = (demand.distinct, demand.copies);
+        self.running = Running { layer, distinct, waiting, ..Running::default() };
+        if waiting > 0 {
+            self.running.alone = self.clock.copies.demand(self.costs.size(layer), waiting);
+        }
+    }
+
+    /// A demand with more to it than copies.
+    fn demand_more(&mut self, demand: &LayerDemand<'_>) {
+        let layer = demand.layer;
         self.running = Running {
             layer,
+            beside: true,
             distinct: demand.distinct,
             host: demand.host,
             host_further: demand.host_further,
@@ -207,14 +232,14 @@ impl Timeline {
         }
         // Smaller copies are none of the ways that a split is judged by.
         if self.judges_splits && self.low.is_none() && demand.copies + demand.host > 0 {
-            self.judge_split(&demand);
+            self.judge_split(demand);
         }
         if self.clock.disk.is_some() {
-            return self.demand_over_disk(&demand);
+            return self.demand_over_disk(demand);
         }
         if demand.copies > 0 {
             if self.clock.recorder.is_some() {
-                self.demand_recorded(&demand);
+                self.demand_recorded(demand);
             } else {
                 let size = self.costs.size(layer);
                 self.running.alone = self.clock.copies.demand(size, demand.copies);
@@ -301,46 +326,6 @@ impl Timeline {
         self.buffers[layer % 2] = self.clock.copies.ahead(self.costs.size(layer), experts);
         self.step.copies += experts;
         self.clock.record_copy("whole layer", layer, None, begin);
-    }
-
-    /// The layer's experts run once they are there.
-    #[inline(always)]
-    pub fn finish_layer(&mut self) {
-        let Running { layer, distinct, host, deferred, dropped, waiting, alone, .. } = self.running;
-        let Running { host_further, read, host_read, .. } = self.running;
-        let (costs, tokens) = (&self.costs, self.step.tokens);
-        let on_gpu = distinct - host - dropped;
-        let mut host_done = 0;
-        if host > 0 || self.clock.host_is_busy() {
-            let size = costs.size(layer);
-            let work = |experts: u32, further: u32| {
-                let more = size.host_more.saturating_mul(u64::from(further));
-                size.host.saturating_mul(u64::from(experts)).saturating_add(more)
-            };
-            let (now, later) = (work(host - deferred, host_further), work(deferred, 0));
-            host_done = self.clock.serve_on_host(layer, now, later);
-        }
-        if host_read > self.clock.now {
-            // The one that comes last is computed when it is there.
-            host_done = host_done.max(host_read.saturating_add(costs.size(layer).host));
-            self.clock.keep_host_busy(host_done);
-        }
-        let mut left = on_gpu;
-        if waiting > 0 {
-            let ready = on_gpu - waiting;
-            let now = self.clock.now;
-            if self.hits_first && ready > 0 && self.clock.copies.arrived(now) > now {
-                let experts = costs.experts(layer, tokens, ready, distinct);
-                self.clock.kernel(layer, experts, "experts (hits)");
-                left = waiting;
-            }
-            self.clock.wait_for_disk(layer, read);
-            self.clock.wait_for_copies(layer, alone);
-        }
-        self.clock.wait_for_disk(layer, host_read);
-        self.clock.wait_for_host(layer, host_done);
-        let experts = costs.experts(layer, tokens, left, distinct);
-        self.clock.kernel(layer, experts, "experts");
     }
 
     /// The step ends with its last kernel and the host's learning of that; copies may go on.
