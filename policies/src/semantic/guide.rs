@@ -121,19 +121,20 @@ impl Guide {
         lane.profile.clear();
         lane.profile.resize(keys, 0.0);
         lane.key.clear();
-        let prompt = (opening.prompt_uses, opening.prompt_tokens);
+        let prompt = UsesOf { uses: opening.prompt_uses, tokens: opening.prompt_tokens };
         match by {
             Likeness::In => lane.key.extend_from_slice(opening.embedding),
             Likeness::Out => lane.key.extend_from_slice(opening.embedding_out),
-            Likeness::Routes => shares(prompt, &mut lane.key),
+            Likeness::Routes => prompt.shares(&mut lane.key),
         }
         let of_routes = from == ProfileFrom::Prompt
             || by == Likeness::Routes
                 && matches!(from, ProfileFrom::Nearest | ProfileFrom::Clusters);
         lane.waits = of_routes && opening.prompt_tokens == 0;
         match from {
-            ProfileFrom::Prompt if !lane.waits => shares(prompt, &mut lane.profile),
-            ProfileFrom::Own => shares((opening.own_uses, opening.own_tokens), &mut lane.profile),
+            ProfileFrom::Prompt if !lane.waits => prompt.shares(&mut lane.profile),
+            ProfileFrom::Own => UsesOf { uses: opening.own_uses, tokens: opening.own_tokens }
+                .shares(&mut lane.profile),
             _ if !lane.waits => self.look_up(index),
             _ => {}
         }
@@ -162,11 +163,11 @@ impl Guide {
     fn look_up_by_routes(&mut self, index: usize) {
         let lane = &mut self.lanes[index];
         lane.waits = false;
-        let told = (&lane.uses[..], lane.tokens);
+        let told = UsesOf { uses: &lane.uses, tokens: lane.tokens };
         if self.config.from == ProfileFrom::Prompt {
-            shares(told, &mut lane.profile);
+            told.shares(&mut lane.profile);
         } else {
-            shares(told, &mut lane.key);
+            told.shares(&mut lane.key);
             self.look_up(index);
         }
         self.changed = true;
@@ -183,11 +184,11 @@ impl Guide {
         if lane.key.is_empty() {
             lane.key.push(0.0);
         }
-        shares((&lane.uses, lane.tokens), &mut self.scratch);
+        UsesOf { uses: &lane.uses, tokens: lane.tokens }.shares(&mut self.scratch);
         // What an event of a batch used twice counts twice: more than once a token is once.
         self.scratch.iter_mut().for_each(|uses| *uses = uses.min(1.0));
         self.finished += 1;
-        let stored = store_for(&mut self.store, (&self.config, self.keys), lane.key.len())
+        let stored = store_for(&mut self.store, &self.config, self.keys, lane.key.len())
             .and_then(|store| store.insert(&lane.key, &self.scratch, self.finished));
         if let Err(refused) = stored {
             self.refused.get_or_insert(refused);
@@ -243,7 +244,8 @@ impl Guide {
 /// The store, made for keys of this dimension if there is none yet.
 fn store_for<'s>(
     store: &'s mut Option<(ConversationStore, Search)>,
-    (config, keys): (&GuideConfig, usize),
+    config: &GuideConfig,
+    keys: usize,
     dimension: usize,
 ) -> Result<&'s mut ConversationStore, SemanticError> {
     if store.is_none() {
@@ -257,10 +259,20 @@ fn store_for<'s>(
     }
 }
 
-/// Uses a token, one number a key; nothing where no token is known.
-fn shares((uses, tokens): (&[u32], u32), out: &mut Vec<f32>) {
-    out.clear();
-    out.extend(uses.iter().map(|&uses| uses as f32 / tokens.max(1) as f32));
+/// How often so many tokens used each key.
+#[derive(Clone, Copy)]
+struct UsesOf<'a> {
+    uses: &'a [u32],
+    tokens: u32,
+}
+
+impl UsesOf<'_> {
+    /// Uses a token, one number a key; nothing where no token is known.
+    fn shares(self, out: &mut Vec<f32>) {
+        let tokens = self.tokens.max(1) as f32;
+        out.clear();
+        out.extend(self.uses.iter().map(|&uses| uses as f32 / tokens));
+    }
 }
 
 /// Clusters of everything that is stored.

@@ -65,6 +65,13 @@ pub struct TwoQ {
     slots: Occupancy,
 }
 
+/// Who has to leave, and which list has it.
+#[derive(Clone, Copy)]
+struct Victim {
+    list: u8,
+    key: Key,
+}
+
 impl TwoQ {
     /// An empty pool.
     #[must_use]
@@ -84,28 +91,31 @@ impl TwoQ {
 
     /// The list to take from and its key that has to leave.
     #[inline(always)]
-    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<(u8, Key)> {
+    fn victim(&self, may_leave: impl Fn(Key) -> bool) -> Option<Victim> {
         let am_first = self.queues.len(AM) > 0 && self.queues.len(A1IN) <= self.most_in;
         let (first, second) = if am_first { (AM, A1IN) } else { (A1IN, AM) };
-        let of = |list| self.queues.find_from_back(list, &may_leave);
-        of(first).map(|key| (first, key)).or_else(|| of(second).map(|key| (second, key)))
+        let of = |list| {
+            let key = self.queues.find_from_back(list, &may_leave)?;
+            Some(Victim { list, key })
+        };
+        of(first).or_else(|| of(second))
     }
 
     #[inline(always)]
-    fn leave(&mut self, (list, victim): (u8, Key)) {
+    fn leave(&mut self, Victim { list, key }: Victim) {
         if list == A1IN {
-            self.queues.transfer(A1IN, A1OUT, victim);
+            self.queues.transfer(A1IN, A1OUT, key);
             self.queues.trim_back(A1OUT, self.most_out);
         } else {
-            self.queues.unlink(victim);
+            self.queues.unlink(key);
         }
     }
 
     #[inline(always)]
-    fn evict<R: Room>(&mut self, victim: (u8, Key), room: &mut R) {
+    fn evict<R: Room>(&mut self, victim: Victim, room: &mut R) {
         self.leave(victim);
         self.slots.taken -= 1;
-        room.evict(victim.1);
+        room.evict(victim.key);
     }
 }
 
@@ -156,7 +166,7 @@ impl Policy for TwoQ {
             && self.queues.len(AM) >= self.slots.capacity - self.most_in
             && let Some(other) = self.queues.find_from_back(AM, |key| room.may_evict(key))
         {
-            self.evict((AM, other), room);
+            self.evict(Victim { list: AM, key: other }, room);
         }
         true
     }
@@ -171,7 +181,7 @@ impl Policy for TwoQ {
     fn pop(&mut self, may_leave: impl Fn(Key) -> bool) -> Option<Key> {
         let victim = self.victim(may_leave)?;
         self.leave(victim);
-        Some(victim.1)
+        Some(victim.key)
     }
 
     fn discard(&mut self, key: Key) {

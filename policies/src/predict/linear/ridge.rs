@@ -89,7 +89,13 @@ impl Ridge {
     pub(super) fn fit(&mut self, distance: usize, solver: &mut Solver) {
         let model = &mut self.models[distance];
         model.fitted = model.tokens;
-        solver.solve(&self.together, (self.inputs, model.outputs), &model.followed);
+        let normal = NormalEquations {
+            inputs: self.inputs,
+            outputs: model.outputs,
+            together: &self.together,
+            followed: &model.followed,
+        };
+        solver.solve(&normal);
         model.weights.clone_from(&solver.solution);
     }
 
@@ -117,6 +123,16 @@ impl Ridge {
     }
 }
 
+/// What X'X and X'Y are made of, for X with `inputs` columns (the bias last) and Y with `outputs`.
+struct NormalEquations<'a> {
+    inputs: usize,
+    outputs: usize,
+    /// How often two inputs were there together, `[inputs][inputs]`.
+    together: &'a [u32],
+    /// How often an output followed an input, `[inputs][outputs]`.
+    followed: &'a [u32],
+}
+
 /// Solves the normal equations, with buffers that are used again.
 #[derive(Debug, Clone)]
 pub(super) struct Solver {
@@ -133,7 +149,8 @@ impl Solver {
 
     /// Solves (X'X + lambda) W = X'Y, the bias (the last input) without lambda, for at least one
     /// token: then the matrix is positive definite.
-    fn solve(&mut self, together: &[u32], (inputs, outputs): (usize, usize), followed: &[u32]) {
+    fn solve(&mut self, equations: &NormalEquations<'_>) {
+        let NormalEquations { inputs, outputs, together, followed } = *equations;
         self.factor.clear();
         for row in 0..inputs {
             // (The other triangle is the same.)
