@@ -148,7 +148,7 @@ fn compare(
             misses: rates_of(miss, rates.as_ref())?,
             prefill: args.serving.prefill,
             composition: composition(&args.serving, args.chunk, args.seed),
-            schedule: args.serving.schedule.clone(),
+            schedule: args.serving.schedule.clone().unwrap_or_default(),
             ..Serving::default()
         },
         time,
