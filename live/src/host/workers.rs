@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use core_affinity::CoreId;
+
 use super::simd;
 use crate::pool::HostPool;
 use crate::weights::{Input, Sums};
@@ -69,9 +71,15 @@ impl Workers {
         });
         pool.flag(Flags::ROUTED).store(0, Ordering::Release);
         pool.flag(Flags::DONE).store(0, Ordering::Release);
+        let cores = core_affinity::get_core_ids().unwrap_or_default();
         let start = |index| {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || work(&shared, index))
+            let core = core_of(&cores, index, threads);
+            std::thread::spawn(move || {
+                // Where it is refused, the system places the thread.
+                let _ = core.is_some_and(core_affinity::set_for_current);
+                work(&shared, index);
+            })
         };
         let threads = (0..threads).map(start).collect();
         Self { shared, threads, next: 0 }
@@ -125,6 +133,17 @@ impl Drop for Workers {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+/// The core of a thread: every other one where there are so many, since two often share a core's units, and the first
+/// is left to whoever submits. `None` where there are too few to give each its own.
+fn core_of(cores: &[CoreId], index: u32, threads: u32) -> Option<CoreId> {
+    let (index, threads) = (index as usize, threads as usize);
+    match cores.len() {
+        enough if enough >= 2 * threads => cores.get(2 * index + 1).copied(),
+        some if some > threads => cores.get(index + 1).copied(),
+        _ => None,
     }
 }
 
@@ -192,4 +211,20 @@ fn next_task(shared: &Shared, number: u32) -> Option<Arc<HostTask>> {
     }
     let queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
     queue.iter().find(|task| task.number == number).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_cores_of_their_own_where_there_are_enough() {
+        let cores: Vec<CoreId> = (0..16).map(|id| CoreId { id }).collect();
+        let of = |cores: &[CoreId], threads| -> Vec<Option<usize>> {
+            (0..threads).map(|index| core_of(cores, index, threads).map(|core| core.id)).collect()
+        };
+        assert_eq!(of(&cores, 3), [Some(1), Some(3), Some(5)]);
+        assert_eq!(of(&cores[..4], 3), [Some(1), Some(2), Some(3)]);
+        assert_eq!(of(&cores[..2], 2), [None, None]);
+    }
 }

@@ -42,7 +42,10 @@ pub fn check(args: &LiveCheckArgs) -> Result<Ending, Fault> {
         Some(machine) => machine,
         None => {
             let host_threads = settings::host_threads(&args.setting.model);
-            let what = Calibration { host_threads, ..Calibration::default() };
+            // The sizes that these settings have, and what lies around them.
+            let own = model.expert_bytes();
+            let sizes = vec![own / 2, own, own.saturating_mul(2), 8 << 20];
+            let what = Calibration { host_threads, sizes, repeats: 9 };
             let timings = calibrate::timings(&model, &what)?;
             settings::machine(timings.as_bytes(), "timings of this run")?
         }
