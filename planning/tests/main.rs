@@ -1,5 +1,6 @@
 //! Tests of planning: one binary, a module a subject.
 
+mod interrupts;
 mod properties;
 mod receipts;
 mod recordings;

@@ -370,3 +370,33 @@ fn predictions_that_fill_host_memory_leave_the_cache_above_alone_and_hide_reads(
     assert!(reads(&filled) * 4 < reads(&alone), "{} {}", reads(&filled), reads(&alone));
     assert!(wall(&filled_times) < wall(&alone_times));
 }
+
+/// The tier below has room for everything, whatever the slots above give back: what was read once is
+/// read never again, however often a queued copy is taken back on its way up.
+#[test]
+fn exclusive_tiers_lose_nothing_when_copies_are_taken_back() {
+    let (mut cancelled, mut came_down) = (0, 0);
+    for seed in 0..80 {
+        let trace = random_trace(seed);
+        if trace.shape().layers().len() < 2 {
+            continue;
+        }
+        let total = trace.shape().total_experts();
+        let gpu = 2 + Numbers(seed ^ 11).below(total - 2);
+        for read_ahead in [0, 2] {
+            let below = HostSetting { read_ahead, ..host(total, TierMode::Exclusive) };
+            let setting = Setting {
+                prefetch: "ahead:cancel=true,width=3".parse().unwrap(),
+                ..over(gpu, Some(below))
+            };
+            let model = TimeModel { disk: Some(as_the_link()), ..TimeModel::default() };
+            let (counts, _) = timed(&trace, &setting, &model);
+            let bucket = counts.total();
+            let read = bucket.tiers.misses() + bucket.tiers.ahead();
+            assert!(read <= u64::from(total), "seed {seed}, {gpu} slots: {read} of {total} read");
+            cancelled += bucket.prefetches_cancelled;
+            came_down += bucket.tiers.kept;
+        }
+    }
+    assert!(cancelled > 100 && came_down > 100, "{cancelled} {came_down}");
+}

@@ -236,6 +236,9 @@ LONG = (
     "work",
     [
         "hotset.sweep(trace, policy=['lfu', 'lru-k', 'arc'], expert_size=1)",
+        "hotset.plan(model='gpt-oss-120b', machine='rtx-4090', trace=trace, stand_in=True, users=32)",
+        "hotset.plan(model='gpt-oss-120b', machine='rtx-4090', trace=trace, stand_in=True, "
+        "vary=['users=1..32', 'speculate=0..3'])",
     ],
 )
 def test_ctrl_c_ends_what_takes_long(work):
