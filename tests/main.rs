@@ -10,6 +10,7 @@ mod diff;
 mod experiment;
 mod flags;
 mod formats;
+mod gpu;
 mod hostile;
 mod imports;
 mod inputs;

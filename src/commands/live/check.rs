@@ -34,8 +34,9 @@ pub fn run(args: &LiveArgs) -> Result<Ending, Fault> {
 pub fn check(args: &LiveCheckArgs) -> Result<Ending, Fault> {
     let trace = settings::trace(&args.setting)?;
     let given = args.setting.links.as_deref().map(settings::machine_of).transpose()?;
-    if let Some(machine) = &given {
-        settings::requests(&args.setting, &trace, Some(machine))?;
+    match &given {
+        Some(machine) => drop(settings::requests(&args.setting, &trace, Some(machine))?),
+        None => settings::check_names(&args.setting)?,
     }
     let model = settings::model(&args.setting.model, &trace)?;
     let machine = match given {

@@ -82,6 +82,12 @@ pub struct Request {
     pub compare: Compare,
 }
 
+/// Refuses policies and sizes that there are not, before anything is timed.
+pub fn check_names(args: &LiveSettingArgs) -> Result<(), Fault> {
+    parse::admitted(parse::policies(&args.policy)?, &parse::admissions(&args.admit)?)?;
+    parse::capacities(&args.capacity).map(|_| ())
+}
+
 /// Every prefetcher with every miss handler.
 pub fn requests(
     args: &LiveSettingArgs,
