@@ -20,6 +20,7 @@ pub fn run(args: &LiveArgs) -> Result<Ending, Fault> {
     let trace = settings::trace(&args.setting)?;
     let machine = args.setting.links.as_deref().map(settings::machine_of).transpose()?;
     // Before a GPU is asked for anything: what is wrong with the flags is told anywhere.
+    settings::check_names(&args.setting, &trace)?;
     settings::requests(&args.setting, &trace, machine.as_ref())?;
     let model = settings::model(&args.setting.model, &trace)?;
     let mut ran = Ran::new(&trace, &model, &args.setting);
@@ -34,9 +35,9 @@ pub fn run(args: &LiveArgs) -> Result<Ending, Fault> {
 pub fn check(args: &LiveCheckArgs) -> Result<Ending, Fault> {
     let trace = settings::trace(&args.setting)?;
     let given = args.setting.links.as_deref().map(settings::machine_of).transpose()?;
-    match &given {
-        Some(machine) => drop(settings::requests(&args.setting, &trace, Some(machine))?),
-        None => settings::check_names(&args.setting)?,
+    settings::check_names(&args.setting, &trace)?;
+    if let Some(machine) = &given {
+        settings::requests(&args.setting, &trace, Some(machine))?;
     }
     let model = settings::model(&args.setting.model, &trace)?;
     let machine = match given {

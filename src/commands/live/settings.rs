@@ -9,7 +9,7 @@ use hotset::sim::{
     Compare, Compute, Named, POLICY_MEMORY, PhaseFilter, Prefetch, Semantics, Serving, TimeModel,
     Training,
 };
-use hotset::traces::{Phase, Slice, Trace};
+use hotset::traces::{Phase, Shape, Slice, Trace};
 
 use crate::cli::{LiveModelArgs, LiveSettingArgs};
 use crate::commands;
@@ -35,11 +35,17 @@ pub fn trace(args: &LiveSettingArgs) -> Result<Trace, Fault> {
 
 /// The model on the GPU.
 pub fn model(args: &LiveModelArgs, trace: &Trace) -> Result<LiveModel, Fault> {
-    let shape = match args.expert_size {
-        Some(bytes) => trace.shape().with_expert_bytes(bytes),
-        None => trace.shape().clone(),
-    };
-    Ok(LiveModel::new(&shape, args.dense_bytes, args.from.into())?)
+    Ok(LiveModel::new(&args.shape(trace), args.dense_bytes, args.from.into())?)
+}
+
+impl LiveModelArgs {
+    /// The trace's shape with the experts' size that was asked for.
+    fn shape(&self, trace: &Trace) -> Shape {
+        match self.expert_size {
+            Some(bytes) => trace.shape().with_expert_bytes(bytes),
+            None => trace.shape().clone(),
+        }
+    }
 }
 
 /// Host threads that compute experts: as asked, else eight, or all cores but two.
@@ -82,10 +88,16 @@ pub struct Request {
     pub compare: Compare,
 }
 
-/// Refuses policies and sizes that there are not, before anything is timed.
-pub fn check_names(args: &LiveSettingArgs) -> Result<(), Fault> {
+/// Refuses policies and sizes that there are not, before a GPU is asked for anything.
+pub fn check_names(args: &LiveSettingArgs, trace: &Trace) -> Result<(), Fault> {
     parse::admitted(parse::policies(&args.policy)?, &parse::admissions(&args.admit)?)?;
-    parse::capacities(&args.capacity).map(|_| ())
+    let shape = args.model.shape(trace);
+    for capacity in parse::capacities(&args.capacity)? {
+        for &scope in &args.scope {
+            capacity.value.slots(&shape, scope.into())?;
+        }
+    }
+    Ok(())
 }
 
 /// Every prefetcher with every miss handler.
