@@ -20,14 +20,14 @@ class Chromium:
         name = next((name for name in NAMES if shutil.which(name)), None)
         if name is None:
             raise SystemExit("no Chromium here: apt-get install chromium")
-        self.profile = tempfile.TemporaryDirectory()
+        self.profile = tempfile.mkdtemp()
         to_read, self.write_end = os.pipe()
         self.read_end, to_write = os.pipe()
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--hide-scrollbars", "--force-device-scale-factor=1", "--no-first-run"]
         shell = ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "sh", name, "--remote-debugging-pipe"]
         self.process = subprocess.Popen(
-            [*shell, f"--user-data-dir={self.profile.name}", *flags, "about:blank"],
+            [*shell, f"--user-data-dir={self.profile}", *flags, "about:blank"],
             pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_read)
         os.close(to_write)
@@ -42,7 +42,12 @@ class Chromium:
     def close(self):
         self.process.terminate()
         self.process.wait(10)
-        self.profile.cleanup()
+        # Its own children may still write there.
+        for _ in range(50):
+            shutil.rmtree(self.profile, ignore_errors=True)
+            if not os.path.exists(self.profile):
+                break
+            time.sleep(0.1)
 
     def call(self, method, **params):
         number = next(self.numbers)
