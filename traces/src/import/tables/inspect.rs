@@ -47,7 +47,8 @@ pub(super) struct Seen {
 /// The layers' widths: all the same.
 pub(super) fn extent(input: &Input<'_>, plan: &Plan) -> Result<(usize, usize)> {
     let mut passes = plan.sequences.iter().flatten();
-    let first = passes.next().map(super::plan::widths).unwrap_or_default();
+    let first = passes.next().map(|pass| super::plan::widths(input, pass)).transpose()?;
+    let first = first.unwrap_or_default();
     let Some(&width) = first.first().filter(|&&width| width > 0) else {
         return Err(super::plan::refuse(input, "no values in its arrays"));
     };
@@ -60,7 +61,7 @@ pub(super) fn extent(input: &Input<'_>, plan: &Plan) -> Result<(usize, usize)> {
     }
     let layers = first.len();
     for pass in passes {
-        let found = super::plan::widths(pass);
+        let found = super::plan::widths(input, pass)?;
         if found != first {
             let (l, w) = (found.len(), found.first().copied().unwrap_or(0));
             let problem = format!(

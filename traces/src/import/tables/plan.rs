@@ -4,6 +4,7 @@ use super::open::Node;
 use super::store::{Axes, Store, View};
 use crate::error::{Error, Result};
 use crate::import::input::Input;
+use crate::shape::MAX_LAYERS;
 
 /// Tokens that ran through all layers.
 #[derive(Debug, Clone, Default)]
@@ -219,9 +220,14 @@ pub(super) fn whole(view: View) -> Pass {
     Pass { views: vec![view], weights: Vec::new(), tokens: view.tokens }
 }
 
-/// Numbers and widths of all layers of a pass, checked against the passes before it.
-pub(super) fn widths(pass: &Pass) -> Vec<usize> {
-    pass.views.iter().flat_map(|view| std::iter::repeat_n(view.width, view.layers)).collect()
+/// The width of each layer of a pass. Arrays without a token may claim any number of layers.
+pub(super) fn widths(input: &Input<'_>, pass: &Pass) -> Result<Vec<usize>> {
+    let layers = pass.views.iter().map(|view| view.layers).fold(0, usize::saturating_add);
+    if layers > MAX_LAYERS {
+        return Err(refuse(input, format!("{layers} layers; at most {MAX_LAYERS} are possible")));
+    }
+    let widths = |view: &View| std::iter::repeat_n(view.width, view.layers);
+    Ok(pass.views.iter().flat_map(widths).collect())
 }
 
 /// An error of a whole plan.

@@ -33,6 +33,22 @@ fn fortran(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn arrays_without_a_token_may_not_claim_any_number_of_layers() {
+    let none = ImportOptions::default();
+    for (shape, layers) in [
+        ("(0, 555555555555552, 1)", "555555555555552 layers"),
+        ("(1, 0, 555555555555552, 8)", "555555555555552 layers"),
+        ("(0, 4097, 8)", "4097 layers"),
+    ] {
+        for element in ["<f4", "|u1"] {
+            let error = read_one("a.npy", &npy(element, shape, &[]), &none).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains(layers) && error.contains("at most 4096"), "{shape}: {error}");
+        }
+    }
+}
+
+#[test]
 fn any_order_of_axes_and_bytes() {
     // Two tokens, two layers, top-2: 1 2 | 3 4, then 5 6 | 7 8.
     let c = npy(">u2", "(2, 2, 2)", &[0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8]);
