@@ -7,7 +7,7 @@
 mod bench;
 mod host;
 
-use self::bench::Bench;
+use self::bench::{Bench, READ_POOL};
 use crate::LiveError;
 use crate::model::LiveModel;
 use crate::pool::Source;
@@ -81,8 +81,10 @@ pub fn calibrate(
     what: &Calibration,
     measured: &mut dyn FnMut(&Timing),
 ) -> Result<(), LiveError> {
+    let largest = model.expert_bytes();
+    let pool = model.layout.stride as u64 * u64::from(model.layout.experts());
+    check_measurable(largest, pool)?;
     let bench = Bench::new(model)?;
-    let largest = model.layout.expert_bytes.iter().copied().max().unwrap_or(ROW_BYTES) as u64;
     let own = model.layout.expert_bytes.iter().map(|&bytes| bytes as u64);
     let mut sizes: Vec<u64> = what.sizes.iter().copied().chain(own).collect();
     sizes.retain(|&bytes| bytes >= ROW_BYTES as u64 && bytes <= bench.largest());
@@ -99,6 +101,14 @@ pub fn calibrate(
     grid.link(model.source(), &sizes)?;
     if what.host_threads > 0 && model.source() == Source::Host {
         host::measure(&mut grid, model, what.host_threads, largest)?;
+    }
+    Ok(())
+}
+
+/// Copies go from one place of the experts to another as large, and kernels read an expert out of a fixed pool.
+fn check_measurable(largest: u64, pool: u64) -> Result<(), LiveError> {
+    if largest > READ_POOL as u64 || largest.saturating_mul(2) > pool {
+        return Err(LiveError::Unmeasurable { largest, pool, most: READ_POOL as u64 });
     }
     Ok(())
 }
@@ -191,5 +201,21 @@ impl Grid<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experts_that_leave_nothing_to_measure_are_refused() {
+        assert!(check_measurable(MIB, 2 * MIB).is_ok());
+        assert!(check_measurable(2048 * MIB, 8192 * MIB).is_ok());
+        // One expert alone; an expert larger than what kernels read in turn; no number at all.
+        for (largest, pool) in [(MIB, MIB), (2049 * MIB, 8192 * MIB), (u64::MAX, u64::MAX)] {
+            let told = check_measurable(largest, pool).unwrap_err().to_string();
+            assert!(told.contains(&largest.to_string()) && told.contains("2147483648"), "{told}");
+        }
     }
 }

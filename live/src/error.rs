@@ -53,6 +53,19 @@ pub enum LiveError {
         /// The least.
         least: u64,
     },
+    /// Experts of which nothing can be timed.
+    #[error(
+        "experts of {largest} bytes, {pool} in all, cannot be timed: at least two as large are copied between, \
+         and kernels read {most} bytes at most: give another expert size"
+    )]
+    Unmeasurable {
+        /// Bytes of the largest.
+        largest: u64,
+        /// Bytes of all.
+        pool: u64,
+        /// Bytes that kernels read in turn.
+        most: u64,
+    },
     /// Experts that the host cannot compute because it does not have them.
     #[error(
         "host cores cannot compute experts that lie in a GPU's memory: take experts in host memory"

@@ -13,7 +13,7 @@ use crate::weights;
 use super::ROUND_KERNEL;
 
 /// Kernels read this much memory in turn: many times what caches hold.
-const READ_POOL: usize = 2 << 30;
+pub(super) const READ_POOL: usize = 2 << 30;
 /// Copies go to this much memory, or as much as the experts are.
 const SLOT_POOL: usize = 8 << 30;
 
